@@ -1,0 +1,1 @@
+"""The physical tree, the logical partitions and the free-capacity index."""

@@ -1,0 +1,153 @@
+"""Free capacity, indexed by (GPU type, free count) as bit sets of nodes, with conservation checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysim.cluster.topology import Topology
+from analysim.errors import InvariantError
+from analysim.jobs import Demand, Placement
+from analysim.units import GPU_MILLI
+
+
+def lowest_bits(mask: int, count: int) -> int:
+    """Return the ``count`` lowest set bits of ``mask``."""
+    if mask.bit_count() == count:
+        return mask
+    taken = 0
+    for _ in range(count):
+        bit = mask & -mask
+        taken |= bit
+        mask ^= bit
+    return taken
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Yield the indexes of the set bits, lowest first."""
+    while mask:
+        bit = mask & -mask
+        yield bit.bit_length() - 1
+        mask ^= bit
+
+
+class Capacity:
+    """What is free on each node now.
+
+    ``levels[t][k]`` is the set of nodes of GPU type t with exactly k free GPUs, ``free[n]`` the mask of
+    free GPUs of node n, ``cpu_milli`` and ``memory_mb`` what is free of each (None: not modelled anywhere).
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.free = [(1 << count) - 1 for count in topology.gpu_count]
+        self.bit = [1 << node for node in range(topology.size)]
+        self.levels: list[list[int]] = []
+        for number, mask in enumerate(topology.type_masks):
+            largest = max(topology.gpu_count[node] for node in bits_of(mask))
+            self.levels.append([0] * (largest + 1))
+            for node in bits_of(mask):
+                self.levels[number][topology.gpu_count[node]] |= 1 << node
+        none: list[int] = []
+        self._level_of = [self.levels[kind] if kind >= 0 else none for kind in topology.gpu_type]
+        self.free_gpus = [topology.gpus_in(mask) for mask in topology.type_masks]
+        self.models_resources = topology.models_resources
+        self.cpu_milli = list(topology.cpu_milli)
+        self.memory_mb = list(topology.memory_mb)
+        self._picks: dict[tuple[int, int], int] = {}
+
+    def copy(self) -> Capacity:
+        """Copy what is free now, for a question that takes nothing."""
+        twin = object.__new__(Capacity)
+        twin.__dict__.update(self.__dict__)
+        twin.free = self.free[:]
+        twin.levels = [levels[:] for levels in self.levels]
+        none: list[int] = []
+        twin._level_of = [twin.levels[kind] if kind >= 0 else none for kind in self.topology.gpu_type]
+        twin.free_gpus = self.free_gpus[:]
+        twin.cpu_milli = self.cpu_milli[:]
+        twin.memory_mb = self.memory_mb[:]
+        return twin
+
+    @property
+    def free_milli(self) -> int:
+        """Free GPUs of the cluster in thousandths."""
+        return sum(self.free_gpus) * GPU_MILLI
+
+    def pick(self, node: int, count: int) -> int:
+        """Choose ``count`` free GPUs of a node: the lowest indexes."""
+        key = (self.free[node], count)
+        mask = self._picks.get(key)
+        if mask is None:
+            mask = self._picks[key] = lowest_bits(*key)
+            if len(self._picks) > 1 << 16:
+                self._picks.clear()
+        return mask
+
+    def take(self, placement: Placement, demand: Demand) -> None:
+        """Take the GPUs of a placement, and the CPUs and memory that go with them."""
+        free = self.free
+        for node, mask in placement:
+            if node < 0:
+                continue
+            before = free[node]
+            if before & mask != mask:
+                raise InvariantError(f"GPUs {mask & ~before:b} of node {self.topology.nodes[node].name} are held twice")
+            self._move(node, before, before ^ mask)
+        if demand.resources and self.models_resources:
+            self._use(placement, demand, -1)
+
+    def give(self, placement: Placement, demand: Demand) -> None:
+        """Give the GPUs of a placement back, and the CPUs and memory that went with them."""
+        free = self.free
+        for node, mask in placement:
+            if node < 0:
+                continue
+            before = free[node]
+            if before & mask:
+                raise InvariantError(f"GPUs {mask & before:b} of node {self.topology.nodes[node].name} are freed twice")
+            self._move(node, before, before | mask)
+        if demand.resources and self.models_resources:
+            self._use(placement, demand, 1)
+
+    def _move(self, node: int, before: int, after: int) -> None:
+        levels = self._level_of[node]
+        old = before.bit_count()
+        new = after.bit_count()
+        self.free[node] = after
+        if levels:
+            bit = self.bit[node]
+            levels[old] ^= bit
+            levels[new] |= bit
+            self.free_gpus[self.topology.gpu_type[node]] += new - old
+
+    def _use(self, placement: Placement, demand: Demand, sign: int) -> None:
+        for node, mask in placement:
+            if node < 0:
+                continue
+            share = sign * (mask.bit_count() if demand.gpus else 1)
+            if self.topology.cpu_milli[node] >= 0:
+                self.cpu_milli[node] += share * demand.cpu_milli
+            if self.topology.memory_mb[node] >= 0:
+                self.memory_mb[node] += share * demand.memory_mb
+            if self.cpu_milli[node] < -1 or self.memory_mb[node] < -1:
+                raise InvariantError(f"CPUs or memory of node {self.topology.nodes[node].name} are held twice")
+
+    def exchange(self, node: int, mask: int, old: Demand, new: Demand, sign: int) -> None:
+        """CPUs and memory that go with GPUs pass from one demand to another (sign -1: back)."""
+        if self.models_resources and (old.resources or new.resources):
+            self._use(((node, mask),), old, sign)
+            self._use(((node, mask),), new, -sign)
+
+    def hosts(self, node: int, gpus: int, demand: Demand, cpu_milli: int = 0, memory_mb: int = 0) -> bool:
+        """Tell whether a node has the CPUs and memory for ``gpus`` GPUs of a demand, so much more being free."""
+        share = gpus if demand.gpus else 1
+        topology = self.topology
+        return (
+            topology.cpu_milli[node] < 0 or share * demand.cpu_milli <= self.cpu_milli[node] + cpu_milli
+        ) and (topology.memory_mb[node] < 0 or share * demand.memory_mb <= self.memory_mb[node] + memory_mb)
+
+    def free_within(self, gpu_type: int, mask: int) -> int:
+        """Count the free GPUs of a type on the nodes of ``mask``."""
+        if mask & self.topology.type_masks[gpu_type] == self.topology.type_masks[gpu_type]:
+            return self.free_gpus[gpu_type]
+        return sum(count * (nodes & mask).bit_count() for count, nodes in enumerate(self.levels[gpu_type]) if count)

@@ -1,0 +1,1 @@
+"""Models of everything a user writes by hand."""

@@ -1,0 +1,32 @@
+"""Field types that the configuration models share: durations and strict base model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from analysim.errors import UserError
+from analysim.units import seconds
+
+
+class Model(BaseModel):
+    """Base of everything a user writes by hand: unknown keys are errors, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError("expected a duration such as 90, 1h30m or 7d")
+    try:
+        microseconds = seconds(value)
+    except (UserError, OverflowError) as error:
+        raise ValueError(f"{value!r} is not a duration; write 90 (seconds), 1h30m or 7d") from error
+    if microseconds < 0:
+        raise ValueError("a duration may not be negative")
+    return microseconds
+
+
+DurationUs = Annotated[int, BeforeValidator(_duration)]
+"""A duration written as seconds or ``1h30m``, held as integer microseconds."""

@@ -1,0 +1,242 @@
+"""From trace rows to demands: which partition a job belongs to, what it asks for, and whether it can ever run.
+
+All of it is decided once per distinct demand, so a million rows cost as much as their distinct shapes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysim.cluster.capacity import Capacity
+from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
+from analysim.cluster.topology import Topology
+from analysim.config.run import RunConfig
+from analysim.jobs import Demand, Family, Job, Option, Workload
+from analysim.plan.search import Placer
+from analysim.units import GPU_MILLI
+
+_KEY = ["leaf", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]
+
+
+class Admission:
+    """Builds the demands of a trace on a cluster, or the reasons why jobs are rejected."""
+
+    def __init__(self, topology: Topology, tree: PartitionTree, placer: Placer, config: RunConfig) -> None:
+        self._topology = topology
+        self._tree = tree
+        self._placer = placer
+        self._config = config
+        self._empty = Capacity(topology)
+        self._families: dict[tuple[object, ...], Family] = {}
+        self._options: dict[tuple[int, str], tuple[Option, ...] | str] = {}
+
+    def admit(self, frame: pd.DataFrame) -> Workload:
+        """Assign every row its demand; rows that can never run get a reason instead."""
+        workload = Workload(frame)
+        leaves, refusals = self._leaves(frame)
+        workload.leaf_names = [leaf.full_name for leaf in self._tree.all]
+        workload.leaf_of = leaves
+        shapes = self._shapes(frame, leaves)
+        grouped = shapes.groupby(_KEY, sort=True)
+        numbers = grouped.ngroup().to_numpy(np.int64)
+        reason_of: list[str] = []
+        number_of: list[int] = []
+        for row in grouped.first().reset_index()[[*_KEY, "gpu_milli"]].itertuples(index=False):
+            demand, reason = self._demand(len(workload.demands), row)
+            number_of.append(-1 if reason else len(workload.demands))
+            reason_of.append(reason)
+            if not reason:
+                workload.demands.append(demand)
+        workload.demand_of = np.array([*number_of, -1], np.int64)[numbers]
+        for rank in np.flatnonzero(workload.demand_of < 0).tolist():
+            workload.rejections[rank] = reason_of[numbers[rank]]
+        for rank, reason in refusals.items():
+            workload.rejections[rank] = reason
+            workload.demand_of[rank] = -1
+        for demand in workload.demands:
+            for option in demand.options:
+                self._tree.narrow(option, demand.leaf, self._topology)
+        workload.work_us = self._work(frame, workload, leaves)
+        return workload
+
+    # -- partitions --------------------------------------------------------------------------------------
+
+    def _leaves(self, frame: pd.DataFrame) -> tuple[np.ndarray, dict[int, str]]:
+        if not self._tree.has_partitions:
+            return np.zeros(len(frame), np.int64), {}
+        pairs = frame[["partition", "tenant"]].astype(object)
+        grouped = pairs.groupby(["partition", "tenant"], sort=True)
+        numbers = grouped.ngroup().to_numpy(np.int64)
+        found = [self._leaf(str(partition), str(tenant)) for partition, tenant in grouped.groups]
+        order = np.array([leaf.order if isinstance(leaf, Leaf) else 0 for leaf in found] + [0], np.int64)
+        refused = {number: leaf for number, leaf in enumerate(found) if isinstance(leaf, str)}
+        rows = np.flatnonzero(np.isin(numbers, list(refused)))
+        return order[numbers], {rank: refused[numbers[rank]] for rank in rows.tolist()}
+
+    def _leaf(self, partition: str, tenant: str) -> Leaf | str:
+        """Find the leaf of a job: its partition; without one, the partition named as its tenant; else the root."""
+        names = [partition] if partition else [tenant, *reversed(tenant.split("/"))]
+        for name in names:
+            leaf = self._tree.by_name.get(name) or self._tree.by_path.get(name)
+            if leaf is None or not name:
+                continue
+            if not leaf.children or leaf.parent is None:
+                return leaf
+            if partition:
+                return f"partition {partition!r} has children; a job names one of its leaves"
+        if partition and self._config.unknown_partition == "reject":
+            return f"partition {partition!r} is not in the topology"
+        return self._tree.root
+
+    # -- shapes ------------------------------------------------------------------------------------------
+
+    def _shapes(self, frame: pd.DataFrame, leaves: np.ndarray) -> pd.DataFrame:
+        gpu_milli = frame["gpu_milli"].to_numpy(np.int64)
+        gpus = -(-gpu_milli // GPU_MILLI)
+        modelled = self._topology.models_resources
+        shapes = pd.DataFrame({"leaf": leaves, "gpus": gpus, "gpu_milli": gpu_milli})
+        shapes["per_node"] = np.where(gpus > 0, frame["gpus_per_node"].to_numpy(np.int64), 0)
+        shapes["gpu_type"] = np.where(gpus > 0, frame["gpu_type"].to_numpy(object), "")
+        for column in ("cpu_milli", "memory_mb"):
+            asked = frame[column].to_numpy(np.int64) if modelled else np.zeros(len(frame), np.int64)
+            shapes[column] = -(-asked // np.maximum(gpus, 1))
+        shapes["preemptible"] = frame["preemptible"].to_numpy(bool)
+        for kind in ("user", "tenant"):
+            binds = np.array(
+                [any(limited == kind for _, limited, _ in leaf.limited) for leaf in self._tree.all], bool
+            )
+            shapes[kind] = np.where(binds[leaves], frame[kind].to_numpy(object), "") if binds.any() else ""
+        return shapes
+
+    def _demand(self, index: int, row: object) -> tuple[Demand, str]:
+        leaf: Leaf = self._tree.all[row.leaf]  # type: ignore[attr-defined]  # a row of itertuples
+        gpus = int(row.gpus)  # type: ignore[attr-defined]
+        gpu_type = str(row.gpu_type)  # type: ignore[attr-defined]
+        options = self._options_of(leaf, gpu_type) if gpus else self._cpu_options(leaf)
+        per_node = int(row.per_node)  # type: ignore[attr-defined]
+        single = isinstance(options, str) or not options or gpus <= options[0].largest
+        uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
+        kind = (leaf.order, gpu_type, per_node, bool(row.preemptible), row.user, row.tenant)  # type: ignore[attr-defined]
+        family = self._families.setdefault((*kind, gpus > 0, single and uneven), Family())
+        demand = Demand(
+            index,
+            gpus,
+            leaf,
+            () if isinstance(options, str) else options,
+            family,
+            per_node=per_node,
+            cpu_milli=int(row.cpu_milli),  # type: ignore[attr-defined]
+            memory_mb=int(row.memory_mb),  # type: ignore[attr-defined]
+            preemptible=bool(row.preemptible),  # type: ignore[attr-defined]
+            user=str(row.user),  # type: ignore[attr-defined]
+            tenant=str(row.tenant),  # type: ignore[attr-defined]
+        )
+        if row.gpu_milli % GPU_MILLI:  # type: ignore[attr-defined]
+            share = row.gpu_milli / GPU_MILLI  # type: ignore[attr-defined]
+            return demand, f"asks for {share:g} GPUs; sharing of GPUs is not modelled"
+        return demand, options if isinstance(options, str) else self._why_never(demand)
+
+    def _options_of(self, leaf: Leaf, gpu_type: str) -> tuple[Option, ...] | str:
+        key = (leaf.order, gpu_type)
+        if key not in self._options:
+            self._options[key] = self._make_options(leaf, gpu_type)
+        return self._options[key]
+
+    def _make_options(self, leaf: Leaf, gpu_type: str) -> tuple[Option, ...] | str:
+        topology = self._topology
+        names = gpu_type.split("|") if gpu_type else topology.gpu_types
+        known = [name.strip() for name in names if name.strip() in topology.gpu_types]
+        if not known:
+            return f"GPU type {gpu_type!r} is not in the topology" if gpu_type else "the cluster has no GPUs"
+        options = []
+        for name in known:
+            number = topology.gpu_types.index(name)
+            mask = self._tree.ever_nodes(leaf) & topology.type_masks[number]
+            if mask:
+                options.append(self._option(leaf, number, mask))
+        if not options:
+            return f"partition {leaf.name!r} has no node with GPU type {gpu_type or 'any'!r}"
+        return tuple(options)
+
+    def _option(self, leaf: Leaf, number: int, mask: int) -> Option:
+        tree = self._tree
+        return Option(number, mask, self._topology.sizes_in(mask), tree.chains(leaf, number), tree.bounded)
+
+    def _cpu_options(self, leaf: Leaf) -> tuple[Option, ...]:
+        return (Option(-1, self._tree.ever_nodes(leaf), (), self._tree.chains(leaf, -1), self._tree.bounded),)
+
+    # -- what can never run ------------------------------------------------------------------------------
+
+    def _why_never(self, demand: Demand) -> str:
+        """Say why a demand can never run with all nodes up and every quota at its largest; empty: it can."""
+        gpus, per_node = demand.gpus, demand.per_node
+        if per_node and gpus % per_node:
+            return f"asks for {gpus} GPUs, which {per_node} per node does not divide"
+        for leaf in demand.leaf.path:
+            most = leaf.config.max_gpus_per_job if leaf.config else None
+            if most is not None and gpus > most:
+                return f"asks for {gpus} GPUs; partition {leaf.name!r} allows {most} a job"
+        quota = self._why_quota_never(demand)
+        if quota:
+            return quota
+        probe = Job(0, 0, 0, demand, None)  # type: ignore[arg-type]  # a probe has no trace row
+        for option in demand.options:
+            if type(self._placer)(0).place(self._empty, probe, option, option.mask) is not None:
+                return ""
+        return self._why_no_place(demand)
+
+    def _why_quota_never(self, demand: Demand) -> str:
+        if not self._tree.bounded:
+            return ""
+        for owner, kind, limit in demand.leaf.limited:
+            if limit.gpus is not None and demand.gpus > limit.gpus or limit.jobs == 0:
+                return f"asks for {demand.gpus} GPUs; a {kind} may use {limit.gpus} in partition {owner.name!r}"
+        reasons = []
+        for option in demand.options:
+            reason = ""
+            for chain in option.chains:
+                for account in chain:
+                    cap, guarantee, stated = self._tree.largest(account)
+                    if demand.gpu_milli > cap:
+                        reason = f"asks for {demand.gpus} GPUs; partition {account.partition.name!r} may use "
+                        reason += f"{cap // GPU_MILLI if cap < UNBOUNDED else 'any'} at most"
+                    elif (
+                        not demand.preemptible
+                        and stated
+                        and not account.partition.borrow_nonpreemptible
+                        and demand.gpu_milli > guarantee
+                    ):
+                        reason = f"asks for {demand.gpus} GPUs and is not preemptible; partition "
+                        reason += f"{account.partition.name!r} guarantees {guarantee // GPU_MILLI}"
+            if not reason:
+                return ""
+            reasons.append(reason)
+        return reasons[0] if reasons else ""
+
+    def _why_no_place(self, demand: Demand) -> str:
+        topology = self._topology
+        have = max((topology.gpus_in(option.mask) for option in demand.options), default=0)
+        where = f"partition {demand.leaf.name!r}" if demand.leaf.parent else "the cluster"
+        if demand.gpus > have:
+            return f"asks for {demand.gpus} GPUs; {where} has {have} of a type it may use"
+        largest = max((option.largest for option in demand.options), default=0)
+        if demand.per_node > largest:
+            return f"asks for {demand.per_node} GPUs on a node; the largest in {where} has {largest}"
+        if demand.resources:
+            cpus, memory = demand.cpu_milli / 1_000, demand.memory_mb / 1_000
+            return f"asks for {cpus:g} CPUs and {memory:g} GB per GPU; no node in {where} has room for that"
+        return f"asks for a gang of {demand.gpus} GPUs that the nodes of {where} cannot form"
+
+    # -- how long a job runs -----------------------------------------------------------------------------
+
+    def _work(self, frame: pd.DataFrame, workload: Workload, leaves: np.ndarray) -> np.ndarray:
+        """Productive time until a job ends: its duration, or less where a limit or estimate kills it."""
+        work = workload.duration_us
+        limits = np.array([self._tree.time_limit(leaf) for leaf in self._tree.all], np.int64)
+        if (limits < work.max(initial=0)).any():
+            work = np.minimum(work, limits[leaves])
+        if self._config.overrun == "kill":
+            estimates = frame["estimate_us"].to_numpy(np.int64)
+            work = np.where(estimates >= 0, np.minimum(work, estimates), work)
+        return work

@@ -1,0 +1,237 @@
+"""What surrounds a pass: its net effect, whom to blame when it fails, quota changes, and the end of the run."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
+from analysim.config.cluster import Quota, QuotaChange
+from analysim.engine.stints import close_stint, waiting_pieces
+from analysim.errors import AnalysimError, IllegalDecision, PolicyFailure, TraceError
+from analysim.jobs import Job, State, Workload
+from analysim.ledger import CHECKPOINT, HOLD, SUSPEND
+from analysim.plan.blocked import REASONS
+from analysim.plan.books import Snapshot
+from analysim.plan.plan import Plan
+from analysim.policy.base import Policy
+from analysim.tables import DECISIONS, STATES
+
+if TYPE_CHECKING:
+    from analysim.engine.simulation import Simulation
+
+STATE_CODES: Mapping[State, int] = {State(name): code for code, name in enumerate(STATES)}
+"""Codes of the final states in the ledger."""
+
+_ACTION = {name: code for code, name in enumerate(DECISIONS)}
+_REASON = {name: code for code, name in enumerate(REASONS)}
+_STOPPED = {"checkpoint": "preempt", "kill": "kill", "suspend": "suspend", "cancel": "cancel"}
+_START, _RESERVE = _ACTION["start"], _ACTION["reserve"]
+
+
+def commit(simulation: Simulation, plan: Plan) -> None:
+    """Turn what a pass changed into events and records: only the net effect counts."""
+    books = simulation.books
+    now = books.now
+    touched = books.touched
+    if touched:
+        decided = simulation.ledger.decided
+        waiting = books.waiting
+        for job, before in touched.items():
+            if before is not None:
+                _commit_change(simulation, job, before)
+                continue
+            state = job.state
+            if state is State.PENDING:
+                continue
+            if job.rank in waiting:
+                books.dequeue(job)
+            if state is State.RUNNING:
+                simulation._begin(job)
+                decided((now, simulation.passes, job.rank, _START, -1, job.demand.gpus))
+            else:
+                decided((now, simulation.passes, job.rank, _RESERVE, -1, job.demand.gpus))
+        touched.clear()
+        simulation._idle_wakes = 0
+    books.settle_fresh()
+    if plan.reasons:
+        for job, blocked in plan.reasons:
+            row = (now, simulation.passes, job.rank, _ACTION["blocked"], _REASON[blocked.reason], job.demand.gpus)
+            simulation.ledger.decided(row)
+        plan.reasons.clear()
+    for when, woken in plan.wakes:
+        if woken is None or woken.state in (State.PENDING, State.RUNNING):
+            simulation.arm_wake(when, woken)
+    for name, value in plan.noted:
+        simulation.ledger.notes.append((now, name, value))
+    plan.close_pass()
+
+
+def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
+    """Record what a pass did to a job that was running when it began."""
+    books = simulation.books
+    now = books.now
+    ledger = simulation.ledger
+    if job.state is State.RUNNING and job.hold_from == before.hold_from and job.placement == before.placement:
+        return  # stopped and started in place, or moved and moved back: nothing happened
+    close_stint(ledger, job, before, now, job._done - before.done)
+    job.stint += 1
+    if job.state is State.RUNNING:
+        job.migrations += 1
+        action = "migrate"
+        simulation._arm_finish(job)
+    else:
+        action = _STOPPED[before.mode]
+        job.preemptions += action != "cancel"
+        if job.state is State.PENDING:
+            job.since = now
+            books.enqueue(job)
+            simulation.plan.stopped.append(job)
+        elif job.state is State.KILLED:
+            simulation._write_end(job, now, State.KILLED)
+    ledger.decided((now, simulation.passes, job.rank, _ACTION[action], -1, job.demand.gpus))
+    release = books.releases.get(job.rank)
+    if release is not None and release.from_us == now:
+        simulation.arm_release(release)
+
+
+# -- whom to blame ---------------------------------------------------------------------------------------
+
+
+def blame(simulation: Simulation, error: Exception) -> NoReturn:
+    """Raise a failure that names the policy, its file and the line."""
+    policy = simulation.policy
+    where = _place_of(policy, error)
+    if isinstance(error, IllegalDecision):
+        raise type(error)(error.policy, error.time_us, error.job, f"{error.why}. {where}") from error
+    if isinstance(error, AnalysimError) and not isinstance(error, PolicyFailure):
+        raise error
+    name = "" if isinstance(error, PolicyFailure) else f"{type(error).__name__}: "
+    text = error.message if isinstance(error, PolicyFailure) else str(error)
+    at = simulation.books.now / 1e6
+    raise PolicyFailure(f"policy {policy.name!r} failed at {at:.6f} s, {where}: {name}{text}") from error
+
+
+@contextmanager
+def blaming(simulation: Simulation) -> Iterator[None]:
+    """Blame the policy for whatever is raised inside."""
+    try:
+        yield
+    except Exception as error:
+        blame(simulation, error)
+
+
+def _place_of(policy: Policy, error: Exception) -> str:
+    file = inspect.getsourcefile(type(policy)) or "its file"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{file}:{lines[-1]}" if lines else file
+
+
+def refuse_answer(simulation: Simulation, answer: Any) -> NoReturn:
+    """A policy returned something instead of deciding through the plan."""
+    policy = simulation.policy
+    code = type(policy).schedule.__code__
+    what = "a generator (it contains yield)" if inspect.isgenerator(answer) else repr(answer)
+    raise PolicyFailure(
+        f"policy {policy.name!r}, {code.co_filename}:{code.co_firstlineno}: schedule() returned {what};",
+        "it must return nothing and decide through the plan.",
+    )
+
+
+def need_estimates(policy: Policy, tree: PartitionTree, workload: Workload) -> None:
+    """Fill missing estimates with the partition's time limit; raise ``TraceError`` where there is none."""
+    if policy.knowledge != "estimate":
+        return
+    missing = workload.frame["estimate_us"].to_numpy() < 0
+    if not missing.any():
+        return
+    limits = [tree.time_limit(leaf) for leaf in tree.all]
+    fill = [limits[leaf] for leaf in workload.leaf_of[missing].tolist()]
+    if any(limit >= UNBOUNDED for limit in fill):
+        first = workload.value("job_id", int(missing.argmax()))
+        raise TraceError(
+            f"policy {policy.name!r} needs estimates and {int(missing.sum())} jobs have none (the first: {first}).",
+            "Give --estimates exact, factor:F or lognormal:S, or a time_limit on the partition.",
+        )
+    workload.frame = workload.frame.copy()
+    workload.frame.loc[missing, "estimate_us"] = fill
+
+
+# -- quota changes and the end ---------------------------------------------------------------------------
+
+
+def change_quota(simulation: Simulation, leaf: Leaf, change: QuotaChange) -> None:
+    """Put a quota change in force: what it does not state stays as it was."""
+    tree = simulation.tree
+    books = simulation.books
+    quota_fields = ("guarantee", "limit", "borrow", "lend")
+    stated = {name: getattr(change, name) for name in quota_fields if name in change.model_fields_set}
+    leaf.quota = Quota(**{**{name: getattr(leaf.quota, name) for name in leaf.quota.model_fields_set}, **stated})
+    tree.apply(leaf, leaf.quota)
+    if change.nodes is not None:
+        tree.change_nodes(leaf, change.nodes)
+        for demand in simulation.workload.demands:
+            for option in demand.options:
+                tree.narrow(option, demand.leaf, simulation.topology)
+    books.freed()
+    simulation.ledger.quota_changes.append((books.now, simulation.passes, leaf.full_name))
+
+
+def end(simulation: Simulation) -> None:
+    """Close what is still open: running and waiting jobs are unfinished, and say who starved."""
+    books = simulation.books
+    until = simulation._until
+    now = books.now if until == float("inf") else int(min(until, max(until, books.now)))
+    still_alive = bool(books.running or books.releases or simulation._next is not None)
+    if until != float("inf") and not (still_alive or books.pending_count):
+        now = books.now
+    books.now = now
+    simulation.finished_us = max(simulation.finished_us, now)
+    if books.pending_count and not still_alive:
+        simulation.starved = _starved_lines(simulation)
+    for job in sorted(books.running.values(), key=lambda job: job.rank):
+        close_stint(simulation.ledger, job, job, now, books.progress(job) - job._done)
+        simulation._write_end(job, -1, State.UNFINISHED)
+    for release in books.releases.values():
+        job = release.job
+        simulation.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT, job.demand.index)
+        if job.state is State.CHECKPOINTING:
+            simulation._write_end(job, -1, State.UNFINISHED)
+    for reservation in books.reserved.values():
+        job = reservation.job
+        for placement, since in waiting_pieces(reservation.held):
+            simulation.ledger.held(job.rank, placement, since, now, HOLD, job.demand.index)
+        _end_waiting(simulation, job, now)
+    for job in [*books.waiting.values(), *books.fresh]:
+        if job.demand.pinned is not None:
+            simulation.ledger.held(job.rank, job.demand.pinned, job.since, now, SUSPEND, job.demand.index)
+        _end_waiting(simulation, job, now)
+    while simulation._next is not None:
+        rank, submit, work, number = simulation._next
+        job = Job(rank, submit, work, simulation.workload.demands[number], simulation.workload)
+        simulation._write_end(job, -1, State.UNFINISHED)
+        simulation._next = next(simulation._rows, None)
+
+
+def _end_waiting(simulation: Simulation, job: Job, now: int) -> None:
+    job.waited += now - job.since
+    simulation._write_end(job, -1, State.UNFINISHED)
+
+
+def _starved_lines(simulation: Simulation) -> list[str]:
+    """One line for each demand shape that waits for ever."""
+    counts: dict[int, list[Any]] = {}
+    for job in sorted([*simulation.books.waiting.values(), *simulation.books.fresh], key=lambda job: job.rank):
+        counts.setdefault(job.demand.index, [0, job])[0] += 1
+    lines = []
+    for count, job in counts.values():
+        demand = job.demand
+        blocked = demand.blocked.reason if demand.blocked is not None else "the policy never tried to start it"
+        lines.append(
+            f"starved: {count} jobs of {demand.gpus} GPUs in partition {demand.leaf.name!r} "
+            f"(first: {job.id}) wait for ever: {blocked}"
+        )
+    return lines

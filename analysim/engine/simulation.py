@@ -1,0 +1,413 @@
+"""The simulation: SimPy's clock, the events of each instant, then one scheduling pass."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from simpy import Environment
+
+from analysim.cluster.partitions import PartitionTree
+from analysim.cluster.topology import Topology
+from analysim.config.cluster import ClusterConfig
+from analysim.config.run import RunConfig
+from analysim.engine import passes
+from analysim.engine.admission import Admission
+from analysim.engine.events import ARRIVE, FINISH, QUOTA, TICK, WAKE, WITHDRAW, Occurrence
+from analysim.engine.invariants import Auditor
+from analysim.engine.stints import close_stint, waiting_pieces
+from analysim.engine.tables import build_tables
+from analysim.engine.watchdog import Watchdog
+from analysim.errors import PolicyFailure
+from analysim.jobs import JOB_VIEWS, Job, State
+from analysim.ledger import CHECKPOINT, HOLD, SUSPEND, Ledger
+from analysim.plan.books import Books
+from analysim.plan.plan import Plan
+from analysim.plan.releases import Release
+from analysim.policy.base import Policy
+from analysim.policy.placement import PLACERS
+from analysim.speed import CostModel, SpeedModel
+from analysim.tables import RunTables
+
+PENDING = State.PENDING
+RUNNING = State.RUNNING
+
+MAX_ROUNDS = 1_000
+"""Passes at one instant before the run fails: the policy makes something happen at no cost for ever."""
+
+MAX_IDLE_WAKES = 100
+"""Wake-ups in a row without a decision, nothing running and nothing to come, before jobs count as starved."""
+
+_CHUNK = 4_096
+_COLLECT_AFTER = 200_000
+_REPORT_EVERY = 256
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: simulated seconds, and jobs."""
+
+    now_s: float
+    jobs_done: int
+    jobs_total: int
+    jobs_pending: int
+
+
+class Simulation:
+    """One run of a policy over a trace on a cluster.
+
+    ``frame`` has the canonical columns of a trace, sorted by (submit, id). ``advance`` and ``commit`` are the
+    primitives; ``run`` is a loop over them. Raises ``PolicyFailure`` when the policy fails or decides against the rules.
+    """
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        cluster: ClusterConfig,
+        policy: Policy,
+        config: RunConfig,
+        *,
+        check: bool = False,
+        report: Callable[[Progress], None] | None = None,
+        skip_shapes: bool = True,
+    ) -> None:
+        self.policy = policy
+        self.topology = Topology(cluster)
+        self.tree = PartitionTree(self.topology)
+        placer = PLACERS[config.placement](config.seed)
+        self.workload = Admission(self.topology, self.tree, placer, config).admit(frame)
+        passes.need_estimates(policy, self.tree, self.workload)
+        self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
+        self.books.skipping = skip_shapes
+        self.plan = Plan(self.books, placer, policy.name, policy.knowledge)
+        self.ledger = Ledger()
+        self.env = Environment(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)
+        self.start_us = int(self.env.now)
+        self.passes = 0
+        self.events = 0
+        self.rounds = 0
+        self.starved: list[str] = []
+        self.ended = 0
+        self.finished_us = self.start_us
+        self.seconds = 0.0
+        self._config = config
+        self._until = float("inf") if config.until is None else self.start_us + config.until
+        self._auditor = Auditor(self) if check else None
+        self._report = report
+        self._view = JOB_VIEWS[policy.knowledge]
+        self._dirty = False
+        self._idle_wakes = 0
+        self._tick_at = -1
+        self._wakes: set[tuple[int, int]] = set()
+        self._pass_at = -1
+        self._shared = {
+            handler: [handler] for handler in (self._on_finish, self._on_release, self._on_wake, self._on_withdrawal)
+        }
+        self._finishing = self._shared[self._on_finish]
+        self._rows = self._arrivals()
+        self._next = next(self._rows, None)
+        self._arriving: list[Callable[[Any], None]] = [self._on_arrival]
+        self._arrival = Occurrence(self.env, self._arriving, None)
+        self._arm_quota_changes()
+        if self._next is not None:
+            self.env.schedule(self._arrival, ARRIVE, self._next[1] - self.start_us)  # type: ignore[arg-type]  # phases are our priorities
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def _arrivals(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (rank, submit, work, demand number) of the admitted jobs, in chunks of Python integers."""
+        workload = self.workload
+        for first in range(0, workload.count, _CHUNK):
+            part = slice(first, first + _CHUNK)
+            submits = workload.submit_us[part].tolist()
+            works = workload.work_us[part].tolist()
+            demands = workload.demand_of[part].tolist()
+            ranks = range(first, first + len(submits))
+            for row in zip(ranks, submits, works, demands, strict=True):
+                if row[3] >= 0:
+                    yield row
+
+    def _at(self, when: int, phase: int, handler: Callable[[Any], None], what: Any) -> None:
+        callbacks = self._shared.get(handler) or [handler]
+        event = Occurrence(self.env, callbacks, what)
+        self.env.schedule(event, phase, when - self.books.now)  # type: ignore[arg-type]  # phases are our priorities
+
+    def _arm_finish(self, job: Job) -> None:
+        event = Occurrence(self.env, self._finishing, job)
+        self.env.schedule(event, FINISH, job.ends - self.books.now)  # type: ignore[arg-type]  # phases are our priorities
+
+    def _on_arrival(self, event: Occurrence) -> None:
+        books = self.books
+        plan = self.plan
+        now = books.now
+        row = self._next
+        workload = self.workload
+        view = self._view
+        demands = workload.demands
+        cancels = workload.has_cancels
+        while row is not None and row[1] == now:
+            job = view(row[0], now, row[2], demands[row[3]], workload)
+            row = next(self._rows, None)
+            if cancels and not self._arm_withdrawal(job):
+                continue
+            books.fresh.append(job)
+            plan.arrived.append(job)
+            books.pending_count += 1
+        self._next = row
+        self._dirty = True
+        if row is not None:
+            event.callbacks = self._arriving
+            self.env.schedule(event, ARRIVE, row[1] - now)  # type: ignore[arg-type]  # phases are our priorities
+
+    def _arm_withdrawal(self, job: Job) -> bool:
+        """Arm a job's withdrawal; False: it was withdrawn before it came."""
+        when = self.workload.amount("cancel_us", job.rank)
+        if when < 0:
+            return True
+        if when <= job.submit:
+            self._write_end(job, job.submit, State.CANCELLED)
+            return False
+        self._at(when, WITHDRAW, self._on_withdrawal, job)
+        return True
+
+    def _on_withdrawal(self, event: Occurrence) -> None:
+        job: Job = event.what
+        if job.state is not PENDING:
+            return
+        books = self.books
+        books.dequeue(job)
+        books.fresh = [other for other in books.fresh if other is not job]
+        books.pending_count -= 1
+        job.waited += books.now - job.since
+        self._write_end(job, books.now, State.CANCELLED)
+        self._dirty = True
+
+    def _on_finish(self, event: Occurrence) -> None:
+        job: Job = event.what
+        books = self.books
+        now = books.now
+        if job.ends != now or job.state is not RUNNING:
+            return  # a stale event: the job was stopped or moved since
+        books.vacate(job)
+        placement = job.placement
+        if job.run_from == job.hold_from:
+            progress = job._work - job._done
+            self.ledger.held(job.rank, placement, job.run_from, now, 0, job.demand.index, job.speed, progress)  # type: ignore[arg-type]  # it ran, so it has a placement
+        else:
+            close_stint(self.ledger, job, job, now, job._work - job._done)
+        job._done = job._work
+        killed = self.workload.shortened and job._work < self.workload.duration_us[job.rank]
+        self._write_end(job, now, State.KILLED if killed else State.COMPLETED)
+        self.plan.note_completed(job)
+        self._dirty = True
+
+    def _write_end(self, job: Job, now: int, state: State) -> None:
+        job.state = state
+        self.ended += 1
+        self.finished_us = max(self.finished_us, now)
+        self.ledger.ended(
+            (job.rank, job.first_start, now, passes.STATE_CODES[state], job.waited, job.preemptions, job.migrations)
+        )
+
+    def _on_release(self, event: Occurrence) -> None:
+        release: Release = event.what
+        books = self.books
+        job = release.job
+        if books.releases.get(job.rank) is not release:
+            return
+        now = books.now
+        self.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT, job.demand.index)
+        books.release(release)
+        for claimant, node, mask in release.claims:
+            reservation = books.reserved[claimant.rank]
+            if reservation.receive(node, mask, now):
+                for placement, since in waiting_pieces(reservation.held):
+                    self.ledger.held(claimant.rank, placement, since, now, HOLD, claimant.demand.index)
+                books.begin_reserved(claimant)
+                self._begin(claimant)
+        if job.state is State.CHECKPOINTING:
+            job.state = PENDING
+            job.since = now
+            books.pending_count += 1
+            books.fresh.append(job)
+            self.plan.requeued.append(job)
+        self._dirty = True
+
+    def _on_wake(self, event: Occurrence) -> None:
+        job, stint = event.what
+        now = self.books.now
+        self._wakes.discard((now, -1 if job is None else job.rank))
+        if job is not None:
+            if job.stint != stint or job.state not in (PENDING, RUNNING):
+                return
+            self.plan.rekey(job)
+            self.plan.woken.append(job)
+        self._idle_wakes += 1
+        self._dirty = True
+
+    def _on_tick(self, event: Occurrence) -> None:
+        self._dirty = True
+
+    def _arm_quota_changes(self) -> None:
+        self.books.now = self.start_us
+        for leaf in self.tree.all:
+            for change in leaf.config.changes if leaf.config else ():
+                self._at(self.start_us + change.time, QUOTA, self._on_quota_change, (leaf, change))
+
+    def _on_quota_change(self, event: Occurrence) -> None:
+        leaf, change = event.what
+        passes.change_quota(self, leaf, change)
+        self._dirty = True
+
+    # -- the loop ----------------------------------------------------------------------------------------
+
+    def advance(self) -> Plan | None:
+        """Apply events up to the next instant that needs a pass; None: the run is over."""
+        env = self.env
+        peek, step = env.peek, env.step
+        books = self.books
+        idle_passes = self.policy.idle_passes
+        every = self._config.schedule_every
+        while True:
+            now = peek()
+            if now > self._until or not self._goes_on(now):
+                return None
+            books.now = int(now)
+            while peek() == now:
+                step()
+                self.events += 1
+            if self._auditor is not None:
+                self._auditor.check()
+            if not self._dirty or not (books.pending_count or idle_passes):
+                self._forget()
+                continue
+            if every and books.now % every:
+                self._arm_tick(every)
+                continue
+            return self._open_pass()
+
+    def _goes_on(self, now: float) -> bool:
+        """Tell whether anything is still to come, other than wake-ups that nobody can use."""
+        books = self.books
+        if now == float("inf"):
+            return False
+        if books.running or books.releases or self._next is not None:
+            self._idle_wakes = 0
+            return True
+        if not books.pending_count:
+            return False
+        return self._idle_wakes < MAX_IDLE_WAKES
+
+    def _forget(self) -> None:
+        """Nothing waits: what happened needs no pass, and the next pass need not hear of it."""
+        if self._dirty:
+            self.plan.close_pass()
+            self.books.settle_fresh()
+            self._dirty = False
+
+    def _arm_tick(self, every: int) -> None:
+        when = -(-self.books.now // every) * every
+        if self._tick_at != when:
+            self._tick_at = when
+            self._at(when, TICK, self._on_tick, None)
+
+    def _open_pass(self) -> Plan:
+        self._dirty = False
+        now = self.books.now
+        self.rounds = self.rounds + 1 if now == self._pass_at else 1
+        self._pass_at = now
+        if self.rounds > MAX_ROUNDS:
+            raise PolicyFailure(
+                f"policy {self.policy.name!r} at {now / 1e6:.6f} s: {MAX_ROUNDS} passes at one instant;",
+                "it keeps making something happen that takes no time.",
+            )
+        self.passes += 1
+        self.plan.open(now)
+        return self.plan
+
+    def commit(self, plan: Plan) -> None:
+        """Make the net effect of a pass happen, and record it."""
+        passes.commit(self, plan)
+        if self._auditor is not None:
+            self._auditor.check()
+
+    def _begin(self, job: Job) -> None:
+        """A stint begins at this instant: count the wait that ends, arm the finish."""
+        now = self.books.now
+        job.waited += now - job.since
+        job.stint += 1
+        if job.first_start < 0:
+            job.first_start = now
+        demand = job.demand
+        if demand.pinned is not None:
+            self.ledger.held(job.rank, demand.pinned, job.since, now, SUSPEND, demand.index)
+            job.demand = self.workload.demands[demand.index]
+        self._arm_finish(job)
+
+    def arm_release(self, release: Release) -> None:
+        """Arm the instant at which held GPUs become free."""
+        self._at(release.until_us, FINISH, self._on_release, release)
+
+    def arm_wake(self, when: int, job: Job | None) -> None:
+        """Arm a wake-up, merging duplicates."""
+        key = (when, -1 if job is None else job.rank)
+        if key not in self._wakes:
+            self._wakes.add(key)
+            self._at(when, WAKE, self._on_wake, (job, 0 if job is None else job.stint))
+
+    def run(self) -> RunTables:
+        """Run to the end and return the tables. Garbage is collected seldom while the engine runs."""
+        thresholds = gc.get_threshold()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
+        began = time.perf_counter()
+        try:
+            with Watchdog(self, self._config.pass_seconds):
+                self._loop()
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
+            self.seconds = time.perf_counter() - began
+        self._end()
+        return build_tables(self)
+
+    def _loop(self) -> None:
+        schedule = self.policy.schedule
+        report = self._report
+        last = time.monotonic()
+        with passes.blaming(self):
+            self.policy.begin(self.plan)
+        while (plan := self.advance()) is not None:
+            try:
+                answer = schedule(plan)  # type: ignore[func-returns-value]  # checked: authors do return things
+            except Exception as error:
+                passes.blame(self, error)
+            if answer is not None:
+                passes.refuse_answer(self, answer)
+            self.commit(plan)
+            if report is not None and self.passes % _REPORT_EVERY == 0 and time.monotonic() - last > 0.2:
+                last = time.monotonic()
+                report(self.progress())
+
+    def progress(self) -> Progress:
+        """Say where the run is."""
+        return Progress(self.books.now / 1e6, self.ended, self.workload.count, self.books.pending_count)
+
+    def _end(self) -> None:
+        passes.end(self)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Counts and times of the run, and one line for each demand shape that starved."""
+        return {
+            "events": self.events,
+            "passes": self.passes,
+            "placements": self.books.placements,
+            "engine_seconds": self.seconds,
+            "starved": self.starved,
+        }

@@ -1,0 +1,30 @@
+"""What a job did with its GPUs while it held them, written when the stint is over."""
+
+from __future__ import annotations
+
+from analysim.jobs import Job, Placement
+from analysim.ledger import CHECKPOINT, HOLD, RESTART, RUN, Ledger
+from analysim.plan.books import Snapshot, split
+
+
+def close_stint(ledger: Ledger, job: Job, was: Job | Snapshot, now: int, progress: int) -> None:
+    """Record a stint that ends now: the hold of a migration, the restart, and the run with what it gained."""
+    placement = was.placement
+    assert placement is not None
+    number = job.demand.index
+    if was.hold_until > was.hold_from:
+        until = min(was.hold_until, now)
+        _, _, fresh = split(was.shared, placement)
+        ledger.held(job.rank, was.shared, was.hold_from, until, CHECKPOINT, number)
+        ledger.held(job.rank, fresh, was.hold_from, until, HOLD, number)
+    if was.run_from > was.hold_until:
+        ledger.held(job.rank, placement, was.hold_until, min(was.run_from, now), RESTART, number)
+    ledger.held(job.rank, placement, was.run_from, now, RUN, number, was.speed, progress)
+
+
+def waiting_pieces(held: list[tuple[int, int, int]]) -> list[tuple[Placement, int]]:
+    """Group what a reservation holds by the instant since when it holds it."""
+    since: dict[int, list[tuple[int, int]]] = {}
+    for node, mask, start in held:
+        since.setdefault(start, []).append((node, mask))
+    return [(tuple(pairs), start) for start, pairs in since.items()]

@@ -1,0 +1,1 @@
+"""What a policy sees and writes: state, placement queries, decisions and what-if."""

@@ -1,0 +1,152 @@
+"""Starts, stops and moves of one pass, turned into their net effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysim.jobs import NOWHERE, Job, Placement, State
+from analysim.plan import search
+from analysim.plan.blocked import BLOCKED, Blocked
+from analysim.plan.releases import claimable
+
+if TYPE_CHECKING:
+    from analysim.plan.plan import Plan
+
+
+def start_claiming(plan: Plan, job: Job, blocked: Blocked) -> Placement | Blocked:
+    """Reserve GPUs that are being released for a job that does not fit on free ones; else mark the failure."""
+    books = plan.books
+    demand = job.demand
+    if books.releases:
+        found = search.search_claimable(books, job, plan.placer)
+        if found is not None:
+            books.reserve(job, *found)
+            plan.touch(job, None)
+            return found[0]
+    if demand.blocked is not blocked:
+        plan.reasons.append((job, blocked))
+    books.mark_failed(demand, blocked)
+    return blocked
+
+
+def start_at(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
+    """Start a waiting job at a placement, on named nodes, or by another strategy."""
+    books = plan.books
+    found = _resolve(plan, job, where)
+    if isinstance(found, Blocked):
+        return found
+    placement, option = found
+    if search.is_free(books, job, placement):
+        if not books.admitted(job.demand, option):
+            return BLOCKED["quota"]
+        books.occupy(job, placement, option)
+    else:
+        view = claimable(books.capacity, books.releases)
+        if view is None or not search.all_free(view, placement):
+            return BLOCKED["no free GPUs"]
+        if not search.may_claim(books, job, placement, option):
+            return BLOCKED["quota"]
+        books.reserve(job, placement, option)
+    plan.touch(job, None)
+    return placement
+
+
+def _resolve(plan: Plan, job: Job, where: Any) -> Any:
+    """Turn what a policy passed as ``where`` into (placement, option), or a reason why there is none."""
+    books = plan.books
+    if hasattr(where, "place"):
+        return search.search(books, job, where)
+    if isinstance(where, (int, str)):
+        where = [where]
+    if isinstance(where, list) and where and all(isinstance(node, (int, str)) for node in where):
+        chosen = sum(1 << plan.node_index(node) for node in where)
+        return search.search(books, job, plan.placer, avoided=~chosen)
+    read = search.read_placement(books, job, where)
+    if isinstance(read, str):
+        plan.refuse(job, read)
+    return read
+
+
+def settle(plan: Plan, job: Job) -> None:
+    """Before a stop or move: take back what this pass already did to the job; only the net effect counts."""
+    books = plan.books
+    if job in books.touched and not books.return_to(job, books.touched[job]):
+        plan.refuse(job, "it was moved in this pass and its old GPUs are taken; it cannot be changed again in it")
+
+
+def restart(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
+    """Start a job again that this pass stopped: in place nothing happened, elsewhere it is a migration."""
+    books = plan.books
+    before = books.touched.get(job)
+    if before is None or job.state not in (State.PENDING, State.CHECKPOINTING):
+        plan.refuse(job, f"only a pending job can be started; it is {job.state.value}")
+    assert before is not None
+    with plan.trial() as trial:
+        if not books.return_to(job, before):
+            if where is None:
+                return BLOCKED["no free GPUs"]
+            plan.refuse(job, "its old GPUs, which a migration holds while it saves, were given away in this pass")
+        placed = migrate(plan, job, where) if where is not None else job.placement
+        if placed:
+            trial.keep()
+    assert placed is not None
+    return placed
+
+
+def migrate(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
+    """Move a running job to a placement, to named nodes, or where another strategy puts it."""
+    with plan.trial() as trial:
+        settle(plan, job)
+        if job.state is State.PENDING:
+            placed = start_at(plan, job, where)
+        else:
+            placed = _move(plan, job, where)
+        if placed:
+            trial.keep()
+    return placed
+
+
+def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
+    books = plan.books
+    old, held = job.placement, job.option
+    assert old is not None and held is not None
+    found = _resolve_move(plan, job, where)
+    if isinstance(found, Blocked):
+        return found
+    placement, option = found
+    if dict(placement) == dict(old):
+        return old
+    if placement[0][0] == NOWHERE or not search.is_free(books, job, placement, own=old):
+        return BLOCKED["no free GPUs"]
+    if option is not held:
+        books.charge(job.demand, held, -job.demand.gpu_milli, -1)
+        legal = books.admitted(job.demand, option)
+        books.charge(job.demand, held, job.demand.gpu_milli, 1)
+        if not legal:
+            return BLOCKED["quota"]
+    plan.touch(job, books.move(job, placement, option))
+    return placement
+
+
+def _resolve_move(plan: Plan, job: Job, where: Any) -> Any:
+    """As ``_resolve``, for a job that already counts in its partition: quota is not asked again."""
+    books = plan.books
+    mask = -1
+    placer: search.Placer = plan.placer
+    if isinstance(where, (int, str)):
+        where = [where]
+    if isinstance(where, list) and where and all(isinstance(node, (int, str)) for node in where):
+        mask = sum(1 << plan.node_index(node) for node in where)
+    elif hasattr(where, "place"):
+        placer = where
+    else:
+        read = search.read_placement(books, job, where)
+        if isinstance(read, str):
+            plan.refuse(job, read)
+        return read
+    for option in job.demand.options:
+        books.placements += 1
+        placement = placer.place(books.capacity, job, option, option.mask & mask)
+        if placement is not None:
+            return placement, option
+    return BLOCKED["fragmented"]

@@ -1,0 +1,296 @@
+"""Orders declared by policies, and the indexes of waiting and running jobs kept in them.
+
+An index groups waiting jobs by how much they ask (family and GPUs), inside a group by demand, so that a
+pass walks past a whole group, or a whole demand, at once when it cannot start.
+"""
+
+from __future__ import annotations
+
+import inspect
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from sortedcontainers import SortedList
+
+from analysim.jobs import Demand, Job
+
+if TYPE_CHECKING:
+    from analysim.plan.books import Books
+
+LAST = float("inf")
+"""Greater than every rank: bounds a search to the right of all entries with one key."""
+
+
+class Order:
+    """A total order of jobs, declared once on the policy's class: ``Order(lambda job: job.priority)``.
+
+    The key takes the job, or the job and the plan; ties go by (submit, id). It is read when a job starts to
+    wait (of a running job: at start, migration, change of speed and wake-up), and again at ``plan.rekey``.
+    """
+
+    __slots__ = ("_takes_plan", "key", "name")
+
+    def __init__(self, key: Callable[..., Any]) -> None:
+        self.key = key
+        self.name = ""
+        self._takes_plan = len(inspect.signature(key).parameters) > 1
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def key_of(self, job: Job, plan: Any) -> Any:
+        """Read the key of a job now."""
+        return self.key(job, plan) if self._takes_plan else self.key(job)
+
+
+class Group:
+    """Waiting jobs that ask for the same GPUs in the same family; ``heads`` is the first of each demand."""
+
+    __slots__ = ("family", "gpus", "heads", "leaf", "queues")
+
+    def __init__(self, demand: Demand) -> None:
+        self.family = demand.family
+        self.gpus = demand.gpus
+        self.leaf = demand.leaf
+        self.heads: list[tuple[Any, int, Demand]] = []
+        self.queues: dict[Demand, SortedList] = {}
+
+
+class WaitingIndex:
+    """Waiting jobs in one order; entries are (key, rank, job), ties broken by rank."""
+
+    def __init__(self, order: Order | None, books: Books) -> None:
+        self.order = order
+        self._books = books
+        self._groups: dict[tuple[int, int], Group] = {}
+        self._entries: dict[int, tuple[tuple[Any, int, Job], Demand]] = {}
+        self.tops: list[tuple[Any, int, Group]] = []
+
+    def key_of(self, job: Job) -> Any:
+        """Read the key of a job in this order: its rank where no order was declared."""
+        return job.rank if self.order is None else self.order.key_of(job, self._books.face)
+
+    def add(self, job: Job) -> None:
+        """Enter a job that starts to wait."""
+        demand = job.demand
+        entry = (self.key_of(job), job.rank, job)
+        self._entries[job.rank] = (entry, demand)
+        place = (id(demand.family), demand.gpus)
+        group = self._groups.get(place)
+        if group is None:
+            group = self._groups[place] = Group(demand)
+        queue = group.queues.get(demand)
+        if queue is None:
+            queue = group.queues[demand] = SortedList()
+        if queue:
+            head = queue[0]
+            queue.add(entry)
+            if entry < head:
+                self._replace_head(group, demand, head, entry)
+        else:
+            queue.add(entry)
+            self._replace_head(group, demand, None, entry)
+
+    def remove(self, job: Job) -> None:
+        """Take out a job that waits no longer."""
+        entry, demand = self._entries.pop(job.rank)
+        group = self._groups[id(demand.family), demand.gpus]
+        queue = group.queues[demand]
+        if queue[0] is entry:
+            del queue[0]
+            self._replace_head(group, demand, entry, queue[0] if queue else None)
+            if not queue:
+                del group.queues[demand]
+                if not group.queues:
+                    del self._groups[id(demand.family), demand.gpus]
+        else:
+            queue.remove(entry)
+
+    def _replace_head(
+        self, group: Group, demand: Demand, old: tuple[Any, int, Job] | None, new: tuple[Any, int, Job] | None
+    ) -> None:
+        heads = group.heads
+        top = heads[0] if heads else None
+        if old is not None:
+            del heads[bisect_left(heads, (old[0], old[1]))]
+        if new is not None:
+            insort(heads, (new[0], new[1], demand))
+        now = heads[0] if heads else None
+        if now is top:
+            return
+        if top is not None:
+            del self.tops[bisect_left(self.tops, (top[0], top[1]))]
+        if now is not None:
+            insort(self.tops, (now[0], now[1], group))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, job: Job) -> bool:
+        return job.rank in self._entries
+
+    def jobs(self) -> Iterator[Job]:
+        """All jobs of the index in no particular order, for checks."""
+        return (entry[2] for entry, _ in self._entries.values())
+
+    def first_after(self, group: Group, demand: Demand, key: Any, rank: int) -> tuple[Any, int, Job] | None:
+        """Return the first entry of a demand behind a position."""
+        queue = group.queues.get(demand)
+        if not queue:
+            return None
+        entry = queue[0]
+        if (entry[0], entry[1]) > (key, rank):
+            return entry  # type: ignore[no-any-return]  # the library is untyped
+        position = queue.bisect_right((key, rank, _EVERY_JOB))
+        return queue[position] if position < len(queue) else None
+
+
+class _AfterEveryJob:
+    """Compares greater than any job, so that a bisection lands behind an equal (key, rank)."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return True
+
+
+_EVERY_JOB = _AfterEveryJob()
+
+
+class Walk:
+    """One walk over the waiting jobs of an index, first to last, never back.
+
+    Jobs that arrived or were requeued at this instant are merged in from ``fresh``; they enter the index
+    only if they are still waiting when the pass ends. What cannot start now (its demand failed, something
+    smaller of its family failed, its partition is closed) is passed over without being looked at. When the
+    pass frees capacity, what was passed over is taken up again behind the present position.
+    """
+
+    def __init__(self, index: WaitingIndex, books: Books) -> None:
+        self._index = index
+        self._books = books
+        self._serial = 0
+        self._ahead: list[tuple[Any, int, int, Any, Any]] = []
+        self._passed: list[tuple[Group, Demand | None]] = []
+        self._token = books.token
+
+    def __iter__(self) -> Iterator[Job]:
+        index = self._index
+        ahead = self._ahead
+        for job in self._books.fresh:
+            ahead.append((index.key_of(job), job.rank, 0, None, job))
+        ahead.sort()
+        return self._merge(index.tops[:])
+
+    def _merge(self, tops: list[tuple[Any, int, Group]]) -> Iterator[Job]:
+        books = self._books
+        ahead = self._ahead
+        position = 0
+        count = len(tops)
+        while True:
+            if position < count and (not ahead or (tops[position][0], tops[position][1]) < ahead[0][:2]):
+                key, rank, group = tops[position]
+                position += 1
+                demand: Demand | None = None
+                job = None
+            elif ahead:
+                key, rank, _, where, job = heappop(ahead)
+                if where is None:
+                    if books.offers(job):
+                        yield job
+                        if books.token != self._token:
+                            self._take_up(key, rank)
+                    continue
+                group, demand = where
+            else:
+                return
+            if not books.opens(group):
+                self._passed.append((group, demand))
+                continue
+            if demand is None:
+                self._enter(group)
+                continue
+            yield from self._offer(group, demand, key, rank, job)
+
+    def _enter(self, group: Group) -> None:
+        """Line up the first job of each demand of a group."""
+        for key, rank, demand in group.heads:
+            self._push(key, rank, (group, demand), group.queues[demand][0][2])
+
+    def _offer(self, group: Group, demand: Demand, key: Any, rank: int, job: Any) -> Iterator[Job]:
+        books = self._books
+        if books.offers(job):
+            yield job
+            if books.token != self._token:
+                self._take_up(key, rank)
+        if books.passes(demand):
+            self._passed.append((group, demand))
+            return
+        entry = self._index.first_after(group, demand, key, rank)
+        if entry is not None:
+            self._push(entry[0], entry[1], (group, demand), entry[2])
+
+    def _push(self, key: Any, rank: int, where: Any, job: Any) -> None:
+        self._serial += 1
+        heappush(self._ahead, (key, rank, self._serial, where, job))
+
+    def _take_up(self, key: Any, rank: int) -> None:
+        """Capacity was freed in this pass: line up again, behind this position, what was passed over."""
+        self._token = self._books.token
+        passed, self._passed = self._passed, []
+        for group, demand in passed:
+            for each in [demand] if demand is not None else list(group.queues):
+                entry = self._index.first_after(group, each, key, rank)
+                if entry is not None:
+                    self._push(entry[0], entry[1], (group, each), entry[2])
+
+
+def walk_fresh(index: WaitingIndex, books: Books) -> Iterator[Job]:
+    """Walk the jobs of this instant where no other job waits: the short way for a cluster without a queue."""
+    fresh = books.fresh
+    if len(fresh) > 1:
+        key_of = index.key_of
+        fresh = [entry[2] for entry in sorted((key_of(job), job.rank, job) for job in fresh)]
+    for job in fresh:
+        if books.offers(job):
+            yield job
+
+
+class RunningIndex:
+    """Running jobs in one order, first to last or last to first."""
+
+    def __init__(self, order: Order | None, books: Books) -> None:
+        self.order = order
+        self._books = books
+        self.entries: SortedList = SortedList()
+        self._entry_of: dict[int, tuple[Any, int, Job]] = {}
+
+    def add(self, job: Job) -> None:
+        """Enter a job that started, was moved or changed speed."""
+        key = job.rank if self.order is None else self.order.key_of(job, self._books.face)
+        entry = self._entry_of[job.rank] = (key, job.rank, job)
+        self.entries.add(entry)
+
+    def remove(self, job: Job) -> tuple[Any, int, Job]:
+        """Take out a job that stopped; the entry can be put back."""
+        entry = self._entry_of.pop(job.rank)
+        self.entries.remove(entry)
+        return entry
+
+    def put_back(self, entry: tuple[Any, int, Job]) -> None:
+        """Enter a job under the key it had."""
+        self._entry_of[entry[1]] = entry
+        self.entries.add(entry)
+
+    def key(self, job: Job) -> Any:
+        """Return the key under which a running job stands."""
+        return self._entry_of[job.rank][0]
+
+    def __contains__(self, job: Job) -> bool:
+        return job.rank in self._entry_of
+
+    def __len__(self) -> int:
+        return len(self._entry_of)

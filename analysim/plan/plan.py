@@ -1,0 +1,355 @@
+"""The plan: all that a policy may read, and every decision it may take, checked at the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from analysim.cluster.capacity import Capacity
+from analysim.cluster.partitions import Leaf
+from analysim.errors import IllegalDecision, KnowledgeError
+from analysim.jobs import Job, Placement, State
+from analysim.plan import moves, search
+from analysim.plan.blocked import Blocked
+from analysim.plan.books import Books, Snapshot
+from analysim.plan.orders import Order
+from analysim.plan.room import Room, borrowers
+from analysim.plan.search import Placer
+from analysim.plan.trial import Trial
+from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
+
+MODES = ("checkpoint", "kill", "suspend", "cancel")
+"""How a job can be preempted."""
+
+PENDING = State.PENDING
+RUNNING = State.RUNNING
+_LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3}
+
+
+class Plan:
+    """One scheduling pass. Times are integer microseconds, attained service is in GPU-microseconds.
+
+    Decisions take effect in the plan at once; an illegal one raises ``IllegalDecision`` in the author's line.
+    """
+
+    def __init__(self, books: Books, placer: Placer, policy: str, knowledge: str) -> None:
+        self.books = books
+        self.now = 0
+        self.arrived: list[Job] = []
+        self.requeued: list[Job] = []
+        self.stopped: list[Job] = []
+        self.woken: list[Job] = []
+        self.wakes: list[tuple[int, Job | None]] = []
+        self.noted: list[tuple[str, float]] = []
+        self.reasons: list[tuple[Job, Blocked]] = []
+        self.placer = placer
+        self._completed: list[Job] = []
+        self._policy = policy
+        self._knowledge = _LEVELS[knowledge]
+        self._views: dict[Order | None, PendingView] = {}
+        self._rooms: dict[Order, Room] = {}
+        books.face = self
+
+    # -- reading: jobs -----------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> PendingView:
+        """Waiting jobs in (submit, id) order."""
+        return self.pending_by(None)
+
+    def pending_by(self, order: Order | None, within: str | None = None) -> Any:
+        """Waiting jobs in a declared order; ``within`` "shape", "tenant" or "partition" gives sub-queues."""
+        if within is not None:
+            return SubQueues(self, order, within)
+        view = self._views.get(order)
+        if view is None:
+            self._check_order(order)
+            view = self._views[order] = PendingView(self.books.waiting_index(order), self)
+        return view
+
+    @property
+    def running(self) -> RunningView:
+        """Running jobs in (submit, id) order; restarting ones are among them."""
+        return self.running_by(None)
+
+    def running_by(self, order: Order | None) -> RunningView:
+        """Running jobs in a declared order; ``reversed`` goes from the last to the first."""
+        self._check_order(order)
+        return RunningView(self.books.running_index(order))
+
+    def _check_order(self, order: Order | None) -> None:
+        if order is not None and (not isinstance(order, Order) or not order.name):
+            raise IllegalDecision(
+                self._policy,
+                self.now,
+                "-",
+                "an order must be declared once on the policy's class, as `shortest = Order(lambda job: ...)`; "
+                "one made anew in each pass cannot be kept as an index",
+            )
+
+    @property
+    def completed(self) -> list[Job]:
+        """Jobs completed since the last pass; needs knowledge of history."""
+        self._need("history", "plan.completed")
+        return self._completed
+
+    def remaining(self, job: Job) -> int:
+        """Work left: exact for an oracle, max(estimate - progress, 0) for estimates."""
+        self._need("estimate", "plan.remaining")
+        done = self.books.progress(job)
+        if self._knowledge >= 3:
+            return job._work - done
+        return max(self._estimate(job) - done, 0)
+
+    def ends(self, job: Job) -> int:
+        """When a running job ends if left alone: true for an oracle, by the estimate otherwise; -1: not running."""
+        self._need("estimate", "plan.ends")
+        if job.state is not RUNNING:
+            return -1
+        if self._knowledge >= 3:
+            return job.ends
+        return max(self.now, job.run_from) + self.remaining(job)
+
+    def duration(self, job: Job) -> int:
+        """Productive run time: of any job for an oracle, of completed jobs for history."""
+        if self._knowledge < 3 and job.state is not State.COMPLETED:
+            self._need("oracle", "plan.duration")
+        self._need("history", "plan.duration")
+        return job._work
+
+    def estimate(self, job: Job) -> int:
+        """The user's estimate of the productive run time; for an oracle without one, the truth."""
+        self._need("estimate", "plan.estimate")
+        return self._estimate(job)
+
+    def _estimate(self, job: Job) -> int:
+        return int(job.estimate)
+
+    def _need(self, knowledge: str, what: str) -> None:
+        if self._knowledge < _LEVELS[knowledge]:
+            raise KnowledgeError(
+                f"policy {self._policy!r}: {what} needs knowledge = {knowledge!r}, which its class does not declare."
+            )
+
+    def progress(self, job: Job) -> int:
+        """Productive time a job has had."""
+        return self.books.progress(job)
+
+    def attained(self, job: Job) -> int:
+        """Attained service: productive GPU-microseconds."""
+        return self.books.progress(job) * job.demand.gpus
+
+    def placement(self, job: Job) -> Placement | None:
+        """Where a job runs: pairs of (node, mask of GPUs); None while it does not."""
+        return job.placement if job.state is RUNNING else None
+
+    def jobs_on(self, node: int | str) -> list[Job]:
+        """Running jobs on a node (index or name), in (submit, id) order."""
+        on_node = self.books.jobs_by_node()[self.node_index(node)]
+        return [on_node[rank] for rank in sorted(on_node)]
+
+    def node_index(self, node: int | str) -> int:
+        """Index of a node by its name."""
+        return node if isinstance(node, int) else self.books.topology.index_of[node]
+
+    @property
+    def capacity(self) -> Capacity:
+        """What is free on each node; to be read only."""
+        return self.books.capacity
+
+    def partition(self, job: Job | str) -> PartitionView:
+        """Quota, usage, borrowed and share of a job's partition (or of one by name)."""
+        return PartitionView(self._leaf(job if isinstance(job, str) else job.demand.leaf.name), self)
+
+    def _leaf(self, name: str) -> Leaf:
+        leaf = self.books.leaf(name)
+        if leaf is None:
+            raise IllegalDecision(self._policy, self.now, "-", f"there is no partition {name!r}")
+        return leaf
+
+    def freeable(self, job: Job) -> bool:
+        """Tell whether a running job may be stopped or moved now."""
+        return job.state is RUNNING and job.demand.preemptible and self.now >= job.hold_until
+
+    # -- reading: places ---------------------------------------------------------------------------------
+
+    def fit(self, job: Job, placer: Any = None, avoid: Iterable[int | str] = ()) -> Placement | Blocked:
+        """Find where a waiting job would start now, on free GPUs; falsy with the reason where it does not fit."""
+        demand = job.demand
+        avoided = sum(1 << self.node_index(node) for node in avoid)
+        if placer is None and not avoided:
+            if demand.blocked_epoch == self.books.epoch:
+                return demand.blocked  # type: ignore[no-any-return]  # always a Blocked
+        if placer is not None and not hasattr(placer, "place"):
+            self.refuse(job, f"{placer!r} is no placement strategy: it has no place() method")
+        found = search.search(self.books, job, placer or self.placer, avoided)
+        return found if isinstance(found, Blocked) else found[0]
+
+    def room(
+        self, job: Job, by: Order, above: Any, spare: Callable[[Job], bool] | None = None
+    ) -> list[Job] | None:
+        """Find who must go so that a waiting job fits: running jobs whose key in ``by`` is above a limit.
+
+        The last in the order go first, no more than needed; ``spare(job)`` exempts some. None: it cannot be done
+        (or quota would refuse the start all the same).
+        """
+        room = self._rooms.get(by)
+        if room is None:
+            self._check_order(by)
+            room = self._rooms[by] = Room(self, by)
+        return room.victims(job, above, spare)
+
+    def reclaim(self, job: Job, by: Order, spare: Callable[[Job], bool] | None = None) -> list[Job] | None:
+        """Find who must give back what was borrowed, so that a job starts within its partition's guarantee.
+
+        Victims belong to borrowing partitions below the lowest common ancestor; None: there is no such set.
+        """
+        return borrowers(self, job, by, spare)
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def start(self, job: Job, where: Any = None) -> Placement | Blocked:
+        """Start a waiting job, placed by the run's strategy or at ``where`` (a placement, strategy or nodes).
+
+        Falsy with the reason where it does not fit. On GPUs that are still being released the job is reserved.
+        """
+        books = self.books
+        if job.state is not PENDING or (job.barred == books.number and books.touched.get(job) is not None):
+            return moves.restart(self, job, where)
+        if where is not None:
+            return moves.start_at(self, job, where)
+        demand = job.demand
+        if demand.blocked_epoch == books.epoch:
+            blocked: Blocked = demand.blocked
+            books.mark_failed(demand, blocked)
+            return blocked
+        found = search.search(books, job, self.placer)
+        if isinstance(found, Blocked):
+            return moves.start_claiming(self, job, found)
+        books.occupy(job, found[0], found[1])
+        self.touch(job, None)
+        return found[0]
+
+    def touch(self, job: Job, before: Snapshot | None) -> None:
+        """Remember what a job was when the pass began, at the first change to it."""
+        touched = self.books.touched
+        if job not in touched:
+            touched[job] = before
+            if self.books.journal is not None:
+                self.books.journal.append(lambda: touched.pop(job, None))
+
+    def preempt(self, job: Job, mode: str = "checkpoint") -> None:
+        """Stop a running job. Modes: checkpoint (progress kept, GPUs held meanwhile), kill, suspend, cancel."""
+        if mode not in MODES:
+            self.refuse(job, f"preempt mode {mode!r} is none of {', '.join(MODES)}")
+        self._check_stoppable(job, "preempted")
+        moves.settle(self, job)
+        if job.state is RUNNING:
+            before = self.books.stop(job, mode)
+            self.touch(job, before)
+            first = self.books.touched[job]
+            assert first is not None
+            first.mode = mode
+
+    def migrate(self, job: Job, where: Any) -> Placement | Blocked:
+        """Move a running job: old GPUs are held while it saves its state, new ones from now on.
+
+        Falsy with the reason where the new place is not free.
+        """
+        self._check_stoppable(job, "migrated")
+        return moves.migrate(self, job, where)
+
+    def _check_stoppable(self, job: Job, verb: str) -> None:
+        if job.state is not RUNNING:
+            self.refuse(job, f"only a running job can be {verb}; it is {job.state.value}")
+        if not job.demand.preemptible:
+            self.refuse(job, f"it is not preemptible and cannot be {verb}")
+        if self.now < job.hold_until:
+            self.refuse(job, f"it is checkpointing and cannot be {verb} now")
+
+    def resize(self, job: Job, gpus: int) -> None:
+        """Change the GPUs of an elastic job; no trace describes elastic jobs yet, so this is always illegal."""
+        self.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
+
+    def wake_at(self, time: int, job: Job | None = None) -> None:
+        """Ask for a pass at a future instant; with a job, only while its present stint lasts."""
+        if isinstance(time, bool) or not isinstance(time, int):
+            self.refuse(job, f"wake_at takes integer microseconds, not {time!r}")
+        if time <= self.now:
+            self.refuse(job, f"wake_at({time}) is not in the future (now is {self.now})")
+        self.wakes.append((time, job))
+
+    def close(self, partition: str) -> None:
+        """Offer no more jobs of a partition (and of those below it) in this pass."""
+        self._close(self._leaf(partition))
+
+    def _close(self, leaf: Leaf) -> None:
+        books = self.books
+        if books.journal is not None:
+            was = leaf.closed
+            books.journal.append(lambda: setattr(leaf, "closed", was))
+        leaf.closed = books.number
+        for child in leaf.children:
+            self._close(child)
+
+    def skip(self, job: Job) -> None:
+        """Do not offer this job again in this pass."""
+        if self.books.journal is not None:
+            was = job.barred
+            self.books.journal.append(lambda: setattr(job, "barred", was))
+        job.barred = self.books.number
+
+    def note(self, name: str, value: float) -> None:
+        """Record a value of the policy's own series at this instant."""
+        self.noted.append((str(name), float(value)))
+
+    def rekey(self, job: Job) -> None:
+        """Read the keys of a job again in every order that is kept."""
+        books = self.books
+        if job.rank in books.waiting:
+            for waiting in books.waiting_indexes.values():
+                waiting.remove(job)
+                waiting.add(job)
+        if job.rank in books.running:
+            for running in books.running_indexes.values():
+                running.remove(job)
+                running.add(job)
+            books.note_change(job.placement)
+
+    def trial(self) -> Trial:
+        """Open a what-if: ``with plan.trial() as trial``; undone unless ``trial.keep()``."""
+        return Trial(self)
+
+    # -- for the engine and the trial ----------------------------------------------------------------------
+
+    def refuse(self, job: Job | None, why: str) -> NoReturn:
+        """Raise ``IllegalDecision`` in the author's line."""
+        raise IllegalDecision(self._policy, self.now, "-" if job is None else job.id, why)
+
+    def written(self) -> tuple[int, int, int]:
+        """Lengths of what is only appended to, for ``unwrite``."""
+        return len(self.wakes), len(self.noted), len(self.reasons)
+
+    def unwrite(self, lengths: tuple[int, int, int]) -> None:
+        """Forget what was appended since."""
+        del self.wakes[lengths[0] :]
+        del self.noted[lengths[1] :]
+        del self.reasons[lengths[2] :]
+
+    def note_completed(self, job: Job) -> None:
+        """Remember a completed job until the pass that hears of it, where the policy may know."""
+        if self._knowledge:
+            self._completed.append(job)
+
+    def open(self, now: int) -> None:
+        """Begin a pass."""
+        self.now = now
+        self.books.open_pass(now)
+
+    def close_pass(self) -> None:
+        """Forget what happened before the pass that ends."""
+        for happened in (self.arrived, self.requeued, self.woken, self._completed, self.wakes, self.noted):
+            if happened:
+                happened.clear()  # type: ignore[attr-defined]  # lists of different things
+        if self.stopped:
+            self.requeued, self.stopped = self.stopped, []

@@ -1,0 +1,156 @@
+"""Where a job fits: on free GPUs, on GPUs that are being released, at a place that a policy chose."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from analysim.cluster.capacity import Capacity
+from analysim.jobs import Demand, Job, Option, Placement
+from analysim.plan.blocked import BLOCKED, Blocked
+from analysim.plan.books import Books
+from analysim.plan.releases import claimable
+from analysim.units import GPU_MILLI
+
+
+class Placer(Protocol):
+    """What the plan asks of a placement strategy."""
+
+    def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """Find a placement on the nodes of ``mask``; None where the job does not fit."""
+
+
+def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Placement, Option] | Blocked:
+    """Find a place on free GPUs, trying the GPU types in the order written; else the reason."""
+    demand = job.demand
+    refused = False
+    for option in demand.options:
+        if option.bounded and not books.admitted(demand, option):
+            refused = True
+            continue
+        placement = _place(books, books.capacity, job, placer, option, option.mask & ~avoided)
+        if placement is not None:
+            return placement, option
+    return BLOCKED["quota"] if refused else why_not(books, job)
+
+
+def _place(
+    books: Books, capacity: Capacity, job: Job, placer: Placer, option: Option, mask: int
+) -> Placement | None:
+    pinned = job.demand.pinned
+    if pinned is not None:
+        return pinned if all_free(capacity, pinned) else None
+    books.placements += 1
+    return placer.place(capacity, job, option, mask)
+
+
+def all_free(capacity: Capacity, placement: Placement) -> bool:
+    """Tell whether all GPUs of a placement are free."""
+    return all(node < 0 or capacity.free[node] & mask == mask for node, mask in placement)
+
+
+def why_not(books: Books, job: Job) -> Blocked:
+    """Say why a job that quota allows does not fit."""
+    demand = job.demand
+    capacity = books.capacity
+    gpus = demand.gpus
+    if gpus == 0:
+        return BLOCKED["resources"]
+    if not any(capacity.free_within(option.gpu_type, option.mask) >= gpus for option in demand.options):
+        kinds = range(len(books.topology.gpu_types))
+        anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
+        return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
+    if demand.resources and capacity.models_resources and _gpus_alone_fit(capacity, demand):
+        return BLOCKED["resources"]
+    return BLOCKED["fragmented"]
+
+
+def _gpus_alone_fit(capacity: Capacity, demand: Demand) -> bool:
+    """Tell whether there are nodes enough with GPUs enough, so that only CPUs or memory were in the way."""
+    for option in demand.options:
+        levels = capacity.levels[option.gpu_type]
+        each = demand.per_node or min(demand.gpus, option.largest)
+        nodes = 0
+        for count in range(each, len(levels)):
+            nodes |= levels[count] & option.mask
+        if nodes.bit_count() >= demand.gpus // each:
+            return True
+    return False
+
+
+def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement, Option] | None:
+    """Find a place that may use GPUs which are still being released."""
+    view = claimable(books.capacity, books.releases)
+    if view is None:
+        return None
+    for option in job.demand.options:
+        placement = _place(books, view, job, placer, option, option.mask)
+        if placement is not None and may_claim(books, job, placement, option):
+            return placement, option
+    return None
+
+
+def may_claim(books: Books, job: Job, placement: Placement, option: Option) -> bool:
+    """Tell whether quota, CPUs and memory allow a reservation, counting what the claimed GPUs' holders give up."""
+    demand = job.demand
+    given: list[tuple[Demand, Option, int]] = []
+    for node, mask in placement:
+        if node < 0:
+            continue
+        wanted = mask & ~books.capacity.free[node]
+        cpu_milli = memory_mb = 0
+        for release in books.releases.values():
+            count = (release.masks.get(node, 0) & wanted).bit_count()
+            holder = release.job.demand
+            cpu_milli += count * holder.cpu_milli
+            memory_mb += count * holder.memory_mb
+            if count and release.charged:
+                given.append((holder, release.option, count * GPU_MILLI))
+        if demand.resources and not books.capacity.hosts(node, mask.bit_count(), demand, cpu_milli, memory_mb):
+            return False
+    for holder, held, amount in given:
+        books.charge(holder, held, -amount, 0)
+    legal = books.admitted(demand, option)
+    for holder, held, amount in given:
+        books.charge(holder, held, amount, 0)
+    return legal
+
+
+def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Option] | str:
+    """Check a placement that a policy chose, whether or not it is free now; return what is wrong as text."""
+    demand = job.demand
+    try:
+        pairs = tuple((int(node), int(mask)) for node, mask in where)
+    except (TypeError, ValueError):
+        return f"{where!r} is not a placement: pairs of (node, mask of GPUs) are expected"
+    if demand.gpus == 0:
+        return pairs, demand.options[0]
+    total = sum(mask.bit_count() for _, mask in pairs)
+    if total != demand.gpus or len({node for node, _ in pairs}) != len(pairs):
+        return f"the placement has {total} GPUs on {len(pairs)} nodes; the job asks for {demand.gpus} GPUs"
+    if demand.per_node and any(mask.bit_count() != demand.per_node for _, mask in pairs):
+        return f"the job asks for exactly {demand.per_node} GPUs on each node"
+    topology = books.topology
+    for node, mask in pairs:
+        if not 0 <= node < topology.size or mask <= 0 or mask >> topology.gpu_count[node]:
+            return f"node {node} has no GPUs with mask {mask:#b}"
+    kind = topology.gpu_type[pairs[0][0]]
+    option = next((each for each in demand.options if each.gpu_type == kind), None)
+    if option is None or any(not option.mask >> node & 1 for node, _ in pairs):
+        return "the placement uses nodes that the job may not use (GPU type or partition)"
+    if demand.pinned is not None and dict(pairs) != dict(demand.pinned):
+        return "a suspended job resumes only on the GPUs it had"
+    return pairs, option
+
+
+def is_free(books: Books, job: Job, placement: Placement, own: Placement = ()) -> bool:
+    """Tell whether a placement is free now, what the job itself holds there counted as free."""
+    held = dict(own)
+    for node, mask in placement:
+        if node < 0:
+            continue
+        more = mask & ~held.get(node, 0)
+        if more & ~books.capacity.free[node]:
+            return False
+        if job.demand.resources and not books.capacity.hosts(node, more.bit_count(), job.demand):
+            return False
+    return True

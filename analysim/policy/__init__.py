@@ -1,0 +1,27 @@
+"""The one public door for policy authors: everything a policy file may import from this package."""
+
+from analysim.jobs import Job, Placement
+from analysim.plan.blocked import Blocked
+from analysim.plan.orders import Order
+from analysim.plan.plan import Plan
+from analysim.plan.trial import Trial
+from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.placement import Placer
+from analysim.units import MICROSECONDS, seconds, to_seconds
+
+__all__ = [
+    "MICROSECONDS",
+    "Blocked",
+    "Duration",
+    "Job",
+    "Knowledge",
+    "Options",
+    "Order",
+    "Placement",
+    "Placer",
+    "Plan",
+    "Policy",
+    "Trial",
+    "seconds",
+    "to_seconds",
+]
