@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysim.errors import KnowledgeError
+from analysim.tables import STATES
 from analysim.units import GPU_MILLI, SPEED_ONE
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class State(Enum):
-    """Where a job is in its life."""
+    """Where a job is in its life; ``code`` is its place among ``tables.STATES``, -1 while it lives."""
 
     PENDING = "pending"
     RESERVED = "reserved"
@@ -38,6 +39,9 @@ class State(Enum):
     CANCELLED = "cancelled"
     REJECTED = "rejected"
     UNFINISHED = "unfinished"
+
+    def __init__(self, label: str) -> None:
+        self.code = STATES.index(label) if label in STATES else -1
 
 
 _LAST = frozenset({State.UNFINISHED})

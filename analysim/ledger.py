@@ -8,9 +8,6 @@ import numpy.typing as npt
 
 from analysim.jobs import Placement
 
-BLOCK = 1 << 16
-"""Integers collected in a list before they are packed into an array."""
-
 RUN, RESTART, CHECKPOINT, HOLD, SUSPEND = range(5)
 """Codes of the segment kinds, in the order of ``tables.SEGMENT_KINDS``."""
 
@@ -25,7 +22,7 @@ class Rows:
 
     def pack(self) -> None:
         """Move what was collected into an array."""
-        self._blocks.append(np.array(self.pending, np.int64).reshape(-1, self.width))
+        self._blocks.append(np.fromiter(self.pending, np.int64, len(self.pending)).reshape(-1, self.width))
         self.pending.clear()
 
     def array(self) -> npt.NDArray[np.int64]:
@@ -42,17 +39,20 @@ class Rows:
 class Ledger:
     """What happened, in the order in which it ended.
 
-    ``segments``: rank, start, end, node, mask number, kind, speed, progress, demand. ``ends``: rank, first start, end,
-    state, total wait, preemptions, migrations. ``decisions``: time, pass, rank, action, reason, GPUs.
+    ``segments``: rank, start, end, node, mask number, kind, speed, progress. ``ends``: rank, first start, end,
+    state, total wait, preemptions, migrations. ``decisions``: time, rank, action, reason. ``plain``: rank, start, end,
+    node, mask number of a job that started once, on one node, and completed: it stands for a row of ``segments``
+    and one of ``ends``. First starts are not decisions of their own: ``ends`` has them.
     ``notes`` are (time, name, value). Times in microseconds.
     """
 
     def __init__(self) -> None:
-        self.segments = Rows(9)
+        self.segments = Rows(8)
         self.ends = Rows(7)
-        self.decisions = Rows(6)
+        self.decisions = Rows(4)
+        self.plain = Rows(5)
         self.notes: list[tuple[int, str, float]] = []
-        self.quota_changes: list[tuple[int, int, str]] = []
+        self.quota_changes: list[tuple[int, str]] = []
         self.masks: dict[int, int] = {}
 
     def held(
@@ -62,7 +62,6 @@ class Ledger:
         start: int,
         end: int,
         kind: int,
-        demand: int,
         speed: int = 0,
         progress: int = 0,
     ) -> None:
@@ -70,28 +69,22 @@ class Ledger:
         if end <= start:
             return
         rows = self.segments.pending
-        masks = self.masks
         for node, mask in placement:
-            number = masks.get(mask)
-            if number is None:
-                number = masks[mask] = len(masks)
-            rows.extend((rank, start, end, node, number, kind, speed, progress, demand))
-        if len(rows) > BLOCK:
-            self.segments.pack()
+            rows.extend((rank, start, end, node, self.number(mask), kind, speed, progress))
 
-    def ended(self, row: tuple[int, int, int, int, int, int, int]) -> None:
-        """Record how a job ended."""
-        rows = self.ends.pending
-        rows.extend(row)
-        if len(rows) > BLOCK:
-            self.ends.pack()
+    def number(self, mask: int) -> int:
+        """Number a GPU mask, which may be wider than an integer of a table."""
+        masks = self.masks
+        number = masks.get(mask)
+        if number is None:
+            number = masks[mask] = len(masks)
+        return number
 
-    def decided(self, row: tuple[int, int, int, int, int, int]) -> None:
-        """Record a decision."""
-        rows = self.decisions.pending
-        rows.extend(row)
-        if len(rows) > BLOCK:
-            self.decisions.pack()
+    def pack(self) -> None:
+        """Move what was collected into arrays, from time to time."""
+        for rows in (self.segments, self.ends, self.decisions, self.plain):
+            if rows.pending:
+                rows.pack()
 
     def mask_list(self) -> list[int]:
         """GPU masks by their number."""

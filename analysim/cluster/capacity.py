@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from analysim.cluster.topology import Topology
 from analysim.errors import InvariantError
 from analysim.jobs import Demand, Placement
-from analysim.units import GPU_MILLI
+
+
+_MOST_PICKS = 1 << 14
+"""Choices of GPUs remembered for each count before they are forgotten."""
 
 
 def lowest_bits(mask: int, count: int) -> int:
@@ -49,11 +52,10 @@ class Capacity:
                 self.levels[number][topology.gpu_count[node]] |= 1 << node
         none: list[int] = []
         self._level_of = [self.levels[kind] if kind >= 0 else none for kind in topology.gpu_type]
-        self.free_gpus = [topology.gpus_in(mask) for mask in topology.type_masks]
         self.models_resources = topology.models_resources
         self.cpu_milli = list(topology.cpu_milli)
         self.memory_mb = list(topology.memory_mb)
-        self._picks: dict[tuple[int, int], int] = {}
+        self._picks: dict[int, dict[int, int]] = {}
 
     def copy(self) -> Capacity:
         """Copy what is free now, for a question that takes nothing."""
@@ -63,36 +65,38 @@ class Capacity:
         twin.levels = [levels[:] for levels in self.levels]
         none: list[int] = []
         twin._level_of = [twin.levels[kind] if kind >= 0 else none for kind in self.topology.gpu_type]
-        twin.free_gpus = self.free_gpus[:]
         twin.cpu_milli = self.cpu_milli[:]
         twin.memory_mb = self.memory_mb[:]
         return twin
 
-    @property
-    def free_milli(self) -> int:
-        """Free GPUs of the cluster in thousandths."""
-        return sum(self.free_gpus) * GPU_MILLI
-
     def pick(self, node: int, count: int) -> int:
         """Choose ``count`` free GPUs of a node: the lowest indexes."""
-        key = (self.free[node], count)
-        mask = self._picks.get(key)
+        free = self.free[node]
+        picks = self._picks.get(count)
+        if picks is None:
+            picks = self._picks[count] = {}
+        mask = picks.get(free)
         if mask is None:
-            mask = self._picks[key] = lowest_bits(*key)
-            if len(self._picks) > 1 << 16:
-                self._picks.clear()
+            if len(picks) > _MOST_PICKS:
+                picks.clear()
+            mask = picks[free] = lowest_bits(free, count)
         return mask
 
     def take(self, placement: Placement, demand: Demand) -> None:
         """Take the GPUs of a placement, and the CPUs and memory that go with them."""
         free = self.free
         for node, mask in placement:
-            if node < 0:
+            if not mask:
                 continue
             before = free[node]
             if before & mask != mask:
                 raise InvariantError(f"GPUs {mask & ~before:b} of node {self.topology.nodes[node].name} are held twice")
-            self._move(node, before, before ^ mask)
+            free[node] = before ^ mask
+            levels = self._level_of[node]
+            bit = self.bit[node]
+            count = before.bit_count()
+            levels[count] ^= bit
+            levels[count - mask.bit_count()] |= bit
         if demand.resources and self.models_resources:
             self._use(placement, demand, -1)
 
@@ -100,25 +104,19 @@ class Capacity:
         """Give the GPUs of a placement back, and the CPUs and memory that went with them."""
         free = self.free
         for node, mask in placement:
-            if node < 0:
+            if not mask:
                 continue
             before = free[node]
             if before & mask:
                 raise InvariantError(f"GPUs {mask & before:b} of node {self.topology.nodes[node].name} are freed twice")
-            self._move(node, before, before | mask)
+            free[node] = before | mask
+            levels = self._level_of[node]
+            bit = self.bit[node]
+            count = before.bit_count()
+            levels[count] ^= bit
+            levels[count + mask.bit_count()] |= bit
         if demand.resources and self.models_resources:
             self._use(placement, demand, 1)
-
-    def _move(self, node: int, before: int, after: int) -> None:
-        levels = self._level_of[node]
-        old = before.bit_count()
-        new = after.bit_count()
-        self.free[node] = after
-        if levels:
-            bit = self.bit[node]
-            levels[old] ^= bit
-            levels[new] |= bit
-            self.free_gpus[self.topology.gpu_type[node]] += new - old
 
     def _use(self, placement: Placement, demand: Demand, sign: int) -> None:
         for node, mask in placement:
@@ -148,6 +146,4 @@ class Capacity:
 
     def free_within(self, gpu_type: int, mask: int) -> int:
         """Count the free GPUs of a type on the nodes of ``mask``."""
-        if mask & self.topology.type_masks[gpu_type] == self.topology.type_masks[gpu_type]:
-            return self.free_gpus[gpu_type]
         return sum(count * (nodes & mask).bit_count() for count, nodes in enumerate(self.levels[gpu_type]) if count)

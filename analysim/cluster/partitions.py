@@ -281,7 +281,9 @@ class PartitionTree:
         return min((limit for limit in limits if limit is not None), default=UNBOUNDED)
 
     def chains(self, leaf: Leaf, gpu_type: int) -> tuple[tuple[Account, ...], ...]:
-        """Paths of accounts, leaf to root, that a job of a leaf on a GPU type is charged to."""
+        """Paths of accounts, leaf to root, that a job of a leaf on a GPU type is charged to; none where no quota binds."""
+        if not self.bounded:
+            return ()
         totals = tuple(node.total for node in leaf.path)
         if gpu_type not in self.typed:
             return (totals,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simpy import Environment, Event
+from simpy import Event
 
 FINISH, QUOTA, WITHDRAW, ARRIVE, WAKE, TICK = 0, 3, 4, 5, 6, 7
 """Order inside an instant; 1 and 2 are kept for repairs and failures of nodes."""
@@ -17,9 +17,9 @@ FINISH, QUOTA, WITHDRAW, ARRIVE, WAKE, TICK = 0, 3, 4, 5, 6, 7
 class Occurrence(Event):
     """Something that happens at an instant, carrying what it concerns."""
 
-    def __init__(self, env: Environment, callbacks: list[Callable[[Any], None]], what: Any) -> None:
-        self.env = env
+    _ok = True
+    _value = None
+
+    def __init__(self, callbacks: list[Callable[[Any], None]], what: Any) -> None:
         self.callbacks = callbacks
-        self._value = None
-        self._ok = True
         self.what = what

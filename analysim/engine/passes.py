@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,18 +18,21 @@ from analysim.plan.blocked import REASONS
 from analysim.plan.books import Snapshot
 from analysim.plan.plan import Plan
 from analysim.policy.base import Policy
-from analysim.tables import DECISIONS, STATES
+from analysim.tables import DECISIONS
 
 if TYPE_CHECKING:
     from analysim.engine.simulation import Simulation
 
-STATE_CODES: Mapping[State, int] = {State(name): code for code, name in enumerate(STATES)}
-"""Codes of the final states in the ledger."""
+PENDING = State.PENDING
+RUNNING = State.RUNNING
+
+FOREVER = 1 << 62
+"""Later than every event."""
 
 _ACTION = {name: code for code, name in enumerate(DECISIONS)}
 _REASON = {name: code for code, name in enumerate(REASONS)}
 _STOPPED = {"checkpoint": "preempt", "kill": "kill", "suspend": "suspend", "cancel": "cancel"}
-_START, _RESERVE = _ACTION["start"], _ACTION["reserve"]
+_RESERVE = _ACTION["reserve"]
 
 
 def commit(simulation: Simulation, plan: Plan) -> None:
@@ -38,36 +41,44 @@ def commit(simulation: Simulation, plan: Plan) -> None:
     now = books.now
     touched = books.touched
     if touched:
-        decided = simulation.ledger.decided
         waiting = books.waiting
         for job, before in touched.items():
             if before is not None:
                 _commit_change(simulation, job, before)
                 continue
             state = job.state
-            if state is State.PENDING:
+            if state is PENDING:
                 continue
             if job.rank in waiting:
                 books.dequeue(job)
-            if state is State.RUNNING:
-                simulation._begin(job)
-                decided((now, simulation.passes, job.rank, _START, -1, job.demand.gpus))
+            if state is RUNNING:
+                simulation.begin(job)
             else:
-                decided((now, simulation.passes, job.rank, _RESERVE, -1, job.demand.gpus))
+                simulation.ledger.decisions.pending.extend((now, job.rank, _RESERVE, -1))
         touched.clear()
         simulation._idle_wakes = 0
-    books.settle_fresh()
+    if books.fresh:
+        if books.pending_count:
+            books.settle_fresh()
+        books.fresh.clear()
     if plan.reasons:
         for job, blocked in plan.reasons:
-            row = (now, simulation.passes, job.rank, _ACTION["blocked"], _REASON[blocked.reason], job.demand.gpus)
-            simulation.ledger.decided(row)
+            row = (now, job.rank, _ACTION["blocked"], _REASON[blocked.reason])
+            simulation.ledger.decisions.pending.extend(row)
         plan.reasons.clear()
+    if plan.eventful:
+        _commit_writings(simulation, plan)
+    if plan.eventful:
+        plan.close_pass()
+
+
+def _commit_writings(simulation: Simulation, plan: Plan) -> None:
+    """Arm the wake-ups and record the notes of a pass."""
     for when, woken in plan.wakes:
         if woken is None or woken.state in (State.PENDING, State.RUNNING):
             simulation.arm_wake(when, woken)
     for name, value in plan.noted:
-        simulation.ledger.notes.append((now, name, value))
-    plan.close_pass()
+        simulation.ledger.notes.append((simulation.books.now, name, value))
 
 
 def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
@@ -75,24 +86,25 @@ def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
     books = simulation.books
     now = books.now
     ledger = simulation.ledger
-    if job.state is State.RUNNING and job.hold_from == before.hold_from and job.placement == before.placement:
+    if job.state is RUNNING and job.hold_from == before.hold_from and job.placement == before.placement:
         return  # stopped and started in place, or moved and moved back: nothing happened
     close_stint(ledger, job, before, now, job._done - before.done)
     job.stint += 1
-    if job.state is State.RUNNING:
+    if job.state is RUNNING:
         job.migrations += 1
         action = "migrate"
-        simulation._arm_finish(job)
+        simulation.arm_finish(job)
     else:
         action = _STOPPED[before.mode]
         job.preemptions += action != "cancel"
-        if job.state is State.PENDING:
+        if job.state is PENDING:
             job.since = now
             books.enqueue(job)
             simulation.plan.stopped.append(job)
+            simulation.plan.eventful = True
         elif job.state is State.KILLED:
-            simulation._write_end(job, now, State.KILLED)
-    ledger.decided((now, simulation.passes, job.rank, _ACTION[action], -1, job.demand.gpus))
+            simulation.write_end(job, now, State.KILLED)
+    ledger.decisions.pending.extend((now, job.rank, _ACTION[action], -1))
     release = books.releases.get(job.rank)
     if release is not None and release.from_us == now:
         simulation.arm_release(release)
@@ -177,48 +189,46 @@ def change_quota(simulation: Simulation, leaf: Leaf, change: QuotaChange) -> Non
             for option in demand.options:
                 tree.narrow(option, demand.leaf, simulation.topology)
     books.freed()
-    simulation.ledger.quota_changes.append((books.now, simulation.passes, leaf.full_name))
+    simulation.ledger.quota_changes.append((books.now, leaf.full_name))
 
 
 def end(simulation: Simulation) -> None:
     """Close what is still open: running and waiting jobs are unfinished, and say who starved."""
     books = simulation.books
     until = simulation._until
-    now = books.now if until == float("inf") else int(min(until, max(until, books.now)))
     still_alive = bool(books.running or books.releases or simulation._next is not None)
-    if until != float("inf") and not (still_alive or books.pending_count):
-        now = books.now
+    now = until if until < FOREVER and (still_alive or books.pending_count) else books.now
     books.now = now
-    simulation.finished_us = max(simulation.finished_us, now)
-    if books.pending_count and not still_alive:
+    simulation.finished_us = now
+    if books.pending_count and not still_alive and until == FOREVER:
         simulation.starved = _starved_lines(simulation)
     for job in sorted(books.running.values(), key=lambda job: job.rank):
         close_stint(simulation.ledger, job, job, now, books.progress(job) - job._done)
-        simulation._write_end(job, -1, State.UNFINISHED)
+        simulation.write_end(job, -1, State.UNFINISHED)
     for release in books.releases.values():
         job = release.job
-        simulation.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT, job.demand.index)
+        simulation.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT)
         if job.state is State.CHECKPOINTING:
-            simulation._write_end(job, -1, State.UNFINISHED)
+            simulation.write_end(job, -1, State.UNFINISHED)
     for reservation in books.reserved.values():
         job = reservation.job
         for placement, since in waiting_pieces(reservation.held):
-            simulation.ledger.held(job.rank, placement, since, now, HOLD, job.demand.index)
+            simulation.ledger.held(job.rank, placement, since, now, HOLD)
         _end_waiting(simulation, job, now)
     for job in [*books.waiting.values(), *books.fresh]:
         if job.demand.pinned is not None:
-            simulation.ledger.held(job.rank, job.demand.pinned, job.since, now, SUSPEND, job.demand.index)
+            simulation.ledger.held(job.rank, job.demand.pinned, job.since, now, SUSPEND)
         _end_waiting(simulation, job, now)
     while simulation._next is not None:
         rank, submit, work, number = simulation._next
         job = Job(rank, submit, work, simulation.workload.demands[number], simulation.workload)
-        simulation._write_end(job, -1, State.UNFINISHED)
+        simulation.write_end(job, -1, State.UNFINISHED)
         simulation._next = next(simulation._rows, None)
 
 
 def _end_waiting(simulation: Simulation, job: Job, now: int) -> None:
     job.waited += now - job.since
-    simulation._write_end(job, -1, State.UNFINISHED)
+    simulation.write_end(job, -1, State.UNFINISHED)
 
 
 def _starved_lines(simulation: Simulation) -> list[str]:

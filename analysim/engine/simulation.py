@@ -31,10 +31,12 @@ from analysim.plan.releases import Release
 from analysim.policy.base import Policy
 from analysim.policy.placement import PLACERS
 from analysim.speed import CostModel, SpeedModel
-from analysim.tables import RunTables
+from analysim.tables import DECISIONS, RunTables
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
+COMPLETED = State.COMPLETED
+KILLED = State.KILLED
 
 MAX_ROUNDS = 1_000
 """Passes at one instant before the run fails: the policy makes something happen at no cost for ever."""
@@ -42,9 +44,11 @@ MAX_ROUNDS = 1_000
 MAX_IDLE_WAKES = 100
 """Wake-ups in a row without a decision, nothing running and nothing to come, before jobs count as starved."""
 
+_START = DECISIONS.index("start")
 _CHUNK = 4_096
 _COLLECT_AFTER = 200_000
 _REPORT_EVERY = 256
+_PACK_EVERY = 128
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,15 @@ class Simulation:
         self.ended = 0
         self.finished_us = self.start_us
         self.seconds = 0.0
+        self.cpu_seconds = 0.0
         self._config = config
-        self._until = float("inf") if config.until is None else self.start_us + config.until
+        self._until = passes.FOREVER if config.until is None else self.start_us + config.until
         self._auditor = Auditor(self) if check else None
         self._report = report
         self._view = JOB_VIEWS[policy.knowledge]
+        self._shortened = self.workload.shortened
+        self._plain = self.books.plain and not self._shortened
+        self._hears = policy.knowledge != "none"
         self._dirty = False
         self._idle_wakes = 0
         self._tick_at = -1
@@ -111,7 +119,7 @@ class Simulation:
         self._rows = self._arrivals()
         self._next = next(self._rows, None)
         self._arriving: list[Callable[[Any], None]] = [self._on_arrival]
-        self._arrival = Occurrence(self.env, self._arriving, None)
+        self._arrival = Occurrence(self._arriving, None)
         self._arm_quota_changes()
         if self._next is not None:
             self.env.schedule(self._arrival, ARRIVE, self._next[1] - self.start_us)  # type: ignore[arg-type]  # phases are our priorities
@@ -133,16 +141,16 @@ class Simulation:
 
     def _at(self, when: int, phase: int, handler: Callable[[Any], None], what: Any) -> None:
         callbacks = self._shared.get(handler) or [handler]
-        event = Occurrence(self.env, callbacks, what)
+        event = Occurrence(callbacks, what)
         self.env.schedule(event, phase, when - self.books.now)  # type: ignore[arg-type]  # phases are our priorities
 
-    def _arm_finish(self, job: Job) -> None:
-        event = Occurrence(self.env, self._finishing, job)
+    def arm_finish(self, job: Job) -> None:
+        event = Occurrence(self._finishing, job)
         self.env.schedule(event, FINISH, job.ends - self.books.now)  # type: ignore[arg-type]  # phases are our priorities
 
     def _on_arrival(self, event: Occurrence) -> None:
         books = self.books
-        plan = self.plan
+        fresh = books.fresh
         now = books.now
         row = self._next
         workload = self.workload
@@ -154,8 +162,7 @@ class Simulation:
             row = next(self._rows, None)
             if cancels and not self._arm_withdrawal(job):
                 continue
-            books.fresh.append(job)
-            plan.arrived.append(job)
+            fresh.append(job)
             books.pending_count += 1
         self._next = row
         self._dirty = True
@@ -169,7 +176,7 @@ class Simulation:
         if when < 0:
             return True
         if when <= job.submit:
-            self._write_end(job, job.submit, State.CANCELLED)
+            self.write_end(job, job.submit, State.CANCELLED)
             return False
         self._at(when, WITHDRAW, self._on_withdrawal, job)
         return True
@@ -183,7 +190,7 @@ class Simulation:
         books.fresh = [other for other in books.fresh if other is not job]
         books.pending_count -= 1
         job.waited += books.now - job.since
-        self._write_end(job, books.now, State.CANCELLED)
+        self.write_end(job, books.now, State.CANCELLED)
         self._dirty = True
 
     def _on_finish(self, event: Occurrence) -> None:
@@ -193,25 +200,28 @@ class Simulation:
         if job.ends != now or job.state is not RUNNING:
             return  # a stale event: the job was stopped or moved since
         books.vacate(job)
-        placement = job.placement
-        if job.run_from == job.hold_from:
-            progress = job._work - job._done
-            self.ledger.held(job.rank, placement, job.run_from, now, 0, job.demand.index, job.speed, progress)  # type: ignore[arg-type]  # it ran, so it has a placement
+        work = job._work
+        if job.stint == 1 and self._plain and len(job.placement) == 1:  # type: ignore[arg-type]  # it ran somewhere
+            node, mask = job.placement[0]  # type: ignore[index]  # it ran somewhere
+            job.state = COMPLETED
+            self.ended += 1
+            ledger = self.ledger
+            ledger.plain.pending.extend((job.rank, job.run_from, now, node, ledger.number(mask)))
         else:
-            close_stint(self.ledger, job, job, now, job._work - job._done)
-        job._done = job._work
-        killed = self.workload.shortened and job._work < self.workload.duration_us[job.rank]
-        self._write_end(job, now, State.KILLED if killed else State.COMPLETED)
-        self.plan.note_completed(job)
+            close_stint(self.ledger, job, job, now, work - job._done)
+            killed = self._shortened and work < self.workload.duration_us[job.rank]
+            self.write_end(job, now, KILLED if killed else COMPLETED)
+        job._done = work
+        if self._hears:
+            self.plan.note_completed(job)
         self._dirty = True
 
-    def _write_end(self, job: Job, now: int, state: State) -> None:
+    def write_end(self, job: Job, end: int, state: State) -> None:
+        """Record how a job ended; -1: it has not."""
         job.state = state
         self.ended += 1
-        self.finished_us = max(self.finished_us, now)
-        self.ledger.ended(
-            (job.rank, job.first_start, now, passes.STATE_CODES[state], job.waited, job.preemptions, job.migrations)
-        )
+        row = (job.rank, job.first_start, end, state.code, job.waited, job.preemptions, job.migrations)
+        self.ledger.ends.pending.extend(row)
 
     def _on_release(self, event: Occurrence) -> None:
         release: Release = event.what
@@ -220,21 +230,20 @@ class Simulation:
         if books.releases.get(job.rank) is not release:
             return
         now = books.now
-        self.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT, job.demand.index)
+        self.ledger.held(job.rank, release.placement, release.from_us, now, CHECKPOINT)
         books.release(release)
         for claimant, node, mask in release.claims:
             reservation = books.reserved[claimant.rank]
             if reservation.receive(node, mask, now):
                 for placement, since in waiting_pieces(reservation.held):
-                    self.ledger.held(claimant.rank, placement, since, now, HOLD, claimant.demand.index)
+                    self.ledger.held(claimant.rank, placement, since, now, HOLD)
                 books.begin_reserved(claimant)
-                self._begin(claimant)
+                self.begin(claimant)
         if job.state is State.CHECKPOINTING:
             job.state = PENDING
             job.since = now
             books.pending_count += 1
             books.fresh.append(job)
-            self.plan.requeued.append(job)
         self._dirty = True
 
     def _on_wake(self, event: Occurrence) -> None:
@@ -246,6 +255,7 @@ class Simulation:
                 return
             self.plan.rekey(job)
             self.plan.woken.append(job)
+            self.plan.eventful = True
         self._idle_wakes += 1
         self._dirty = True
 
@@ -272,42 +282,39 @@ class Simulation:
         books = self.books
         idle_passes = self.policy.idle_passes
         every = self._config.schedule_every
+        running = books.running
+        until = self._until
+        events = 0
         while True:
             now = peek()
-            if now > self._until or not self._goes_on(now):
+            if now > until or (not running and not self._goes_on()):
+                self.events += events
                 return None
-            books.now = int(now)
+            books.now = now  # type: ignore[assignment]  # the clock is fed integers only
+            step()
+            events += 1
             while peek() == now:
                 step()
-                self.events += 1
+                events += 1
             if self._auditor is not None:
                 self._auditor.check()
-            if not self._dirty or not (books.pending_count or idle_passes):
-                self._forget()
+            if not self._dirty:
                 continue
-            if every and books.now % every:
+            if not books.pending_count and not idle_passes:
+                self._dirty = False
+                if self.plan.eventful:
+                    self.plan.close_pass()
+            elif every and now % every:
                 self._arm_tick(every)
-                continue
-            return self._open_pass()
+            else:
+                self.events += events
+                return self._open_pass()
 
-    def _goes_on(self, now: float) -> bool:
-        """Tell whether anything is still to come, other than wake-ups that nobody can use."""
-        books = self.books
-        if now == float("inf"):
-            return False
-        if books.running or books.releases or self._next is not None:
-            self._idle_wakes = 0
+    def _goes_on(self) -> bool:
+        """With nothing running, tell whether anything is still to come but wake-ups that nobody can use."""
+        if self.books.releases or self._next is not None:
             return True
-        if not books.pending_count:
-            return False
-        return self._idle_wakes < MAX_IDLE_WAKES
-
-    def _forget(self) -> None:
-        """Nothing waits: what happened needs no pass, and the next pass need not hear of it."""
-        if self._dirty:
-            self.plan.close_pass()
-            self.books.settle_fresh()
-            self._dirty = False
+        return self.books.pending_count > 0 and self._idle_wakes < MAX_IDLE_WAKES
 
     def _arm_tick(self, every: int) -> None:
         when = -(-self.books.now // every) * every
@@ -317,17 +324,29 @@ class Simulation:
 
     def _open_pass(self) -> Plan:
         self._dirty = False
-        now = self.books.now
-        self.rounds = self.rounds + 1 if now == self._pass_at else 1
-        self._pass_at = now
+        self.passes += 1
+        books = self.books
+        now = books.now
+        if now == self._pass_at:
+            self._count_round()
+        else:
+            self._pass_at = now
+            self.rounds = 1
+        if not self.passes % _PACK_EVERY:
+            self.ledger.pack()
+        plan = self.plan
+        plan.now = now
+        books.number += 1
+        books.token = books.marks = books.marks + 1
+        return plan
+
+    def _count_round(self) -> None:
+        self.rounds += 1
         if self.rounds > MAX_ROUNDS:
             raise PolicyFailure(
-                f"policy {self.policy.name!r} at {now / 1e6:.6f} s: {MAX_ROUNDS} passes at one instant;",
+                f"policy {self.policy.name!r} at {self.books.now / 1e6:.6f} s: {MAX_ROUNDS} passes at one instant;",
                 "it keeps making something happen that takes no time.",
             )
-        self.passes += 1
-        self.plan.open(now)
-        return self.plan
 
     def commit(self, plan: Plan) -> None:
         """Make the net effect of a pass happen, and record it."""
@@ -335,18 +354,22 @@ class Simulation:
         if self._auditor is not None:
             self._auditor.check()
 
-    def _begin(self, job: Job) -> None:
+    def begin(self, job: Job) -> None:
         """A stint begins at this instant: count the wait that ends, arm the finish."""
         now = self.books.now
-        job.waited += now - job.since
+        if job.since != now:
+            job.waited += now - job.since
         job.stint += 1
         if job.first_start < 0:
             job.first_start = now
-        demand = job.demand
-        if demand.pinned is not None:
-            self.ledger.held(job.rank, demand.pinned, job.since, now, SUSPEND, demand.index)
-            job.demand = self.workload.demands[demand.index]
-        self._arm_finish(job)
+        else:
+            self.ledger.decisions.pending.extend((now, job.rank, _START, -1))
+        pinned = job.demand.pinned
+        if pinned is not None:
+            self.ledger.held(job.rank, pinned, job.since, now, SUSPEND)
+            job.demand = self.workload.demands[job.demand.index]
+        event = Occurrence(self._finishing, job)
+        self.env.schedule(event, FINISH, job.ends - now)  # type: ignore[arg-type]  # phases are our priorities
 
     def arm_release(self, release: Release) -> None:
         """Arm the instant at which held GPUs become free."""
@@ -366,6 +389,7 @@ class Simulation:
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
         began = time.perf_counter()
+        cpu_began = time.process_time()
         try:
             with Watchdog(self, self._config.pass_seconds):
                 self._loop()
@@ -373,11 +397,13 @@ class Simulation:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self.seconds = time.perf_counter() - began
+            self.cpu_seconds = time.process_time() - cpu_began
         self._end()
         return build_tables(self)
 
     def _loop(self) -> None:
         schedule = self.policy.schedule
+        commit = passes.commit if self._auditor is None else type(self).commit
         report = self._report
         last = time.monotonic()
         with passes.blaming(self):
@@ -389,7 +415,7 @@ class Simulation:
                 passes.blame(self, error)
             if answer is not None:
                 passes.refuse_answer(self, answer)
-            self.commit(plan)
+            commit(self, plan)
             if report is not None and self.passes % _REPORT_EVERY == 0 and time.monotonic() - last > 0.2:
                 last = time.monotonic()
                 report(self.progress())

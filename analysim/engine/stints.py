@@ -11,15 +11,14 @@ def close_stint(ledger: Ledger, job: Job, was: Job | Snapshot, now: int, progres
     """Record a stint that ends now: the hold of a migration, the restart, and the run with what it gained."""
     placement = was.placement
     assert placement is not None
-    number = job.demand.index
     if was.hold_until > was.hold_from:
         until = min(was.hold_until, now)
         _, _, fresh = split(was.shared, placement)
-        ledger.held(job.rank, was.shared, was.hold_from, until, CHECKPOINT, number)
-        ledger.held(job.rank, fresh, was.hold_from, until, HOLD, number)
+        ledger.held(job.rank, was.shared, was.hold_from, until, CHECKPOINT)
+        ledger.held(job.rank, fresh, was.hold_from, until, HOLD)
     if was.run_from > was.hold_until:
-        ledger.held(job.rank, placement, was.hold_until, min(was.run_from, now), RESTART, number)
-    ledger.held(job.rank, placement, was.run_from, now, RUN, number, was.speed, progress)
+        ledger.held(job.rank, placement, was.hold_until, min(was.run_from, now), RESTART)
+    ledger.held(job.rank, placement, was.run_from, now, RUN, was.speed, progress)
 
 
 def waiting_pieces(held: list[tuple[int, int, int]]) -> list[tuple[Placement, int]]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.jobs import NOWHERE, Workload
-from analysim.ledger import SUSPEND, format_mask
+from analysim.ledger import RUN, SUSPEND, format_mask
 from analysim.plan.blocked import REASONS
 from analysim.tables import DECISIONS, SEGMENT_KINDS, STATES, RunTables
 from analysim.units import GPU_MILLI, MICROSECONDS, SPEED_ONE
@@ -50,7 +50,7 @@ def _jobs(simulation: Simulation) -> pd.DataFrame:
     workload = simulation.workload
     frame = workload.frame
     count = workload.count
-    ends = simulation.ledger.ends.array()
+    ends = _ends(simulation)
     rank = ends[:, 0]
     state = np.full(count, STATES.index("rejected"), np.int64)
     first = np.full(count, -1, np.int64)
@@ -80,6 +80,17 @@ def _jobs(simulation: Simulation) -> pd.DataFrame:
         **_given(workload, frame),
     }
     return pd.DataFrame(table)
+
+
+def _ends(simulation: Simulation) -> Integers:
+    """How every admitted job ended, plain ones spelt out."""
+    ledger = simulation.ledger
+    rank, start, end, _, _ = ledger.plain.array().T
+    nothing = np.zeros(len(rank), np.int64)
+    code = np.full(len(rank), STATES.index("completed"), np.int64)
+    waited = start - simulation.workload.submit_us[rank]
+    plain = np.column_stack([rank, start, end, code, waited, nothing, nothing])
+    return np.concatenate([ledger.ends.array(), plain])
 
 
 def _held(simulation: Simulation, state: Integers, end: Integers, submit: Integers, waited: Integers) -> Integers:
@@ -124,10 +135,21 @@ def _given(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def _segment_rows(simulation: Simulation) -> Integers:
+    """All segments by (end, start, rank), plain ones spelt out, those that took no time left out."""
+    ledger = simulation.ledger
+    rank, start, end, node, mask = ledger.plain.array().T
+    same = np.ones(len(rank), np.int64)
+    plain = np.column_stack([rank, start, end, node, mask, same * RUN, same * SPEED_ONE, end - start])
+    rows = np.concatenate([ledger.segments.array(), plain[end > start]])
+    return rows[np.lexsort((rows[:, 3], rows[:, 0], rows[:, 1], rows[:, 2]))]
+
+
 def _segments(simulation: Simulation) -> pd.DataFrame:
     ledger = simulation.ledger
-    rows = ledger.segments.array()
-    rank, start, end, node, mask, kind, speed, progress, demand = rows.T
+    rows = _segment_rows(simulation)
+    rank, start, end, node, mask, kind, speed, progress = rows.T
+    demand = simulation.workload.demand_of[rank]
     masks = ledger.mask_list()
     gpus_of = np.array([number.bit_count() for number in masks] + [0], np.int64)
     gpus = np.where(kind == SUSPEND, 0, gpus_of[mask])
@@ -172,16 +194,19 @@ def _capacity(simulation: Simulation) -> pd.DataFrame:
 
 
 def _decisions(simulation: Simulation) -> pd.DataFrame:
+    """All decisions by (time, rank); first starts come from how the jobs ended."""
     rows = simulation.ledger.decisions.array()
-    time, number, rank, action, reason, gpus = rows.T
+    ends = _ends(simulation)
+    began = ends[ends[:, 1] >= 0]
+    start = np.full(len(began), DECISIONS.index("start"), np.int64)
+    rows = np.concatenate([rows, np.column_stack([began[:, 1], began[:, 0], start, -np.ones_like(start)])])
+    time, rank, action, reason = rows[np.lexsort((rows[:, 1], rows[:, 0]))].T
     table = pd.DataFrame(
         {
             "time_s": _seconds(time),
-            "pass": number,
             "job_id": simulation.workload.frame["job_id"].to_numpy()[rank],
             "action": _labels(action, list(DECISIONS)),
             "reason": _labels(np.where(reason < 0, len(REASONS), reason), [*REASONS, ""]),
-            "gpus": gpus,
             "detail": "",
         }
     )
@@ -190,13 +215,11 @@ def _decisions(simulation: Simulation) -> pd.DataFrame:
         return table
     quota = pd.DataFrame(
         {
-            "time_s": [time / MICROSECONDS for time, _, _ in changes],
-            "pass": [number for _, number, _ in changes],
+            "time_s": [time / MICROSECONDS for time, _ in changes],
             "job_id": "",
             "action": "quota",
             "reason": "",
-            "gpus": 0,
-            "detail": [name for _, _, name in changes],
+            "detail": [name for _, name in changes],
         }
     )
     both = pd.concat([quota.astype(object), table.astype(object)], ignore_index=True)

@@ -90,6 +90,7 @@ class Books:
         self.tree = tree
         self.speeds = speeds
         self.costs = costs
+        self.plain = speeds.uniform and not costs.start_us
         self.capacity = Capacity(topology)
         self.face: Any = None
         self.skipping = True
@@ -98,7 +99,7 @@ class Books:
         self.token = 0
         self.epoch = 0
         self.placements = 0
-        self._marks = 0
+        self.marks = 0
         self.fresh: list[Job] = []
         self.waiting: dict[int, Job] = {}
         self.pending_count = 0
@@ -108,23 +109,16 @@ class Books:
         self.waiting_indexes: dict[Order | None, WaitingIndex] = {}
         self.running_indexes: dict[Order | None, RunningIndex] = {}
         self._by_node: list[dict[int, Job]] | None = None
+        self.watched = False
         self.on_change: list[Callable[[Placement], None]] = []
         self.touched: dict[Job, Snapshot | None] = {}
         self.journal: list[Callable[[], object]] | None = None
 
     # -- marks of failure ------------------------------------------------------------------------------
 
-    def open_pass(self, now: int) -> None:
-        """Begin a pass: no mark of failure holds, nothing is touched."""
-        self.now = now
-        self.number += 1
-        self._marks += 1
-        self.token = self._marks
-
     def freed(self) -> None:
         """Something was freed: what failed before may fit now."""
-        self._marks += 1
-        self.token = self.epoch = self._marks
+        self.token = self.epoch = self.marks = self.marks + 1
 
     def offers(self, job: Job) -> bool:
         """Tell whether a walk may yield this job now."""
@@ -232,10 +226,19 @@ class Books:
             charge(chain, demand.gpu_milli)
         if demand.leaf.limited:
             charge_holder(demand, demand.gpu_milli, 1)
-        self._time_stint(job, placement, option)
+        if self.plain and job.first_start < 0:
+            now = self.now
+            job.placement = placement
+            job.option = option
+            job.hold_from = job.hold_until = job.run_from = now
+            job.ends = now + job._work
+        else:
+            self._time_stint(job, placement, option)
         job.state = RUNNING
         self.pending_count -= 1
-        self.enter_running(job)
+        self.running[job.rank] = job
+        if self.watched:
+            self._index_running(job)
         if self.journal is not None:
             self.journal.append(lambda: self._put_back(job, None))
 
@@ -268,17 +271,25 @@ class Books:
     def enter_running(self, job: Job) -> None:
         """Enter a job among the running, in every order that is kept."""
         self.running[job.rank] = job
-        if self.running_indexes:
-            for index in self.running_indexes.values():
-                index.add(job)
+        if self.watched:
+            self._index_running(job)
+
+    def _index_running(self, job: Job) -> None:
+        for index in self.running_indexes.values():
+            index.add(job)
         if self._by_node is not None:
             self._settle_on_nodes(job, self._by_node)
-        if self.on_change:
-            self.note_change(job.placement)
+        self.note_change(job.placement)
+
+    def watch(self, change: Callable[[Placement], None]) -> None:
+        """Call back with the nodes of every change from now on."""
+        self.on_change.append(change)
+        self.watched = True
 
     def jobs_by_node(self) -> list[dict[int, Job]]:
         """Running jobs of each node by rank, kept up from the first use."""
         if self._by_node is None:
+            self.watched = True
             self._by_node = [{} for _ in range(self.topology.size)]
             for job in self.running.values():
                 self._settle_on_nodes(job, self._by_node)
@@ -297,28 +308,29 @@ class Books:
     def leave_running(self, job: Job) -> list[tuple[Any, int, Job]]:
         """Take a job from among the running; return its entries in the orders."""
         del self.running[job.rank]
+        if not self.watched:
+            return []
         if self._by_node is not None:
             for node, _ in job.placement or ():
                 if node >= 0:
                     del self._by_node[node][job.rank]
-        if self.on_change:
-            self.note_change(job.placement)
-        if self.running_indexes:
-            return [index.remove(job) for index in self.running_indexes.values()]
-        return []
+        self.note_change(job.placement)
+        return [index.remove(job) for index in self.running_indexes.values()]
 
     def vacate(self, job: Job) -> list[tuple[Any, int, Job]]:
         """Free the GPUs of a running job now."""
-        entries = self.leave_running(job)
-        placement, option, demand = job.placement, job.option, job.demand
-        assert placement is not None and option is not None
-        self.capacity.give(placement, demand)
-        for chain in option.chains:
+        entries: list[tuple[Any, int, Job]] = []
+        if self.watched:
+            entries = self.leave_running(job)
+        else:
+            del self.running[job.rank]
+        demand = job.demand
+        self.capacity.give(job.placement, demand)  # type: ignore[arg-type]  # a running job has a placement
+        for chain in job.option.chains:  # type: ignore[union-attr]  # and an option
             charge(chain, -demand.gpu_milli)
         if demand.leaf.limited:
             charge_holder(demand, -demand.gpu_milli, -1)
-        self._marks += 1
-        self.token = self.epoch = self._marks
+        self.token = self.epoch = self.marks = self.marks + 1
         return entries
 
     def reserve(self, job: Job, placement: Placement, option: Option) -> None:
@@ -543,6 +555,7 @@ class Books:
         """Return the index of running jobs in an order, built at its first use."""
         index = self.running_indexes.get(order)
         if index is None:
+            self.watched = True
             index = self.running_indexes[order] = RunningIndex(order, self)
             for job in self.running.values():
                 index.add(job)
@@ -556,11 +569,9 @@ class Books:
 
     def settle_fresh(self) -> None:
         """The jobs of this instant that did not start begin to wait."""
-        if self.fresh:
-            for job in self.fresh:
-                if job.state is PENDING:
-                    self.enqueue(job)
-            self.fresh.clear()
+        for job in self.fresh:
+            if job.state is PENDING:
+                self.enqueue(job)
 
     def release(self, release: Release) -> None:
         """Free what a job held while it saved its state, but for what was claimed."""
@@ -579,6 +590,17 @@ class Books:
         if self.waiting.pop(job.rank, None) is not None:
             for index in self.waiting_indexes.values():
                 index.remove(job)
+
+    def usage(self, leaf: Leaf) -> int:
+        """Count what a partition has in use, in thousandths of a GPU."""
+        if self.tree.bounded:
+            return leaf.total.usage
+        jobs = [*self.running.values(), *(reservation.job for reservation in self.reserved.values())]
+        used = sum(job.demand.gpu_milli for job in jobs if leaf in job.demand.leaf.path)
+        for release in self.releases.values():
+            if release.charged and leaf in release.job.demand.leaf.path:
+                used += sum(mask.bit_count() for mask in release.masks.values()) * GPU_MILLI
+        return used
 
     def leaf(self, name: str) -> Leaf | None:
         """Find a partition by name."""

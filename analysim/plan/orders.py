@@ -186,47 +186,50 @@ class Walk:
         return self._merge(index.tops[:])
 
     def _merge(self, tops: list[tuple[Any, int, Group]]) -> Iterator[Job]:
+        """Yield from the heads of the groups and from what is lined up ahead, whichever comes first."""
         books = self._books
         ahead = self._ahead
+        root = books.tree.root
         position = 0
         count = len(tops)
-        while True:
-            if position < count and (not ahead or (tops[position][0], tops[position][1]) < ahead[0][:2]):
+        while root.closed != books.number:
+            if position < count and (not ahead or tops[position][:2] < ahead[0][:2]):
                 key, rank, group = tops[position]
                 position += 1
-                demand: Demand | None = None
-                job = None
+                if not books.opens(group):
+                    self._passed.append((group, None))
+                    continue
+                if len(group.heads) != 1:
+                    self._enter(group)
+                    continue
+                demand = group.heads[0][2]
+                job = group.queues[demand][0][2]
             elif ahead:
                 key, rank, _, where, job = heappop(ahead)
                 if where is None:
-                    if books.offers(job):
-                        yield job
-                        if books.token != self._token:
-                            self._take_up(key, rank)
-                    continue
-                group, demand = where
+                    demand = None
+                else:
+                    group, demand = where
+                    if not books.opens(group):
+                        self._passed.append(where)
+                        continue
             else:
                 return
-            if not books.opens(group):
-                self._passed.append((group, demand))
-                continue
-            if demand is None:
-                self._enter(group)
-                continue
-            yield from self._offer(group, demand, key, rank, job)
+            if books.offers(job):
+                yield job
+                if books.token != self._token:
+                    self._take_up(key, rank)
+            if demand is not None:
+                self._go_on(group, demand, key, rank)
 
     def _enter(self, group: Group) -> None:
         """Line up the first job of each demand of a group."""
         for key, rank, demand in group.heads:
             self._push(key, rank, (group, demand), group.queues[demand][0][2])
 
-    def _offer(self, group: Group, demand: Demand, key: Any, rank: int, job: Any) -> Iterator[Job]:
-        books = self._books
-        if books.offers(job):
-            yield job
-            if books.token != self._token:
-                self._take_up(key, rank)
-        if books.passes(demand):
+    def _go_on(self, group: Group, demand: Demand, key: Any, rank: int) -> None:
+        """Line up the next job of a demand, unless all of them can be passed over."""
+        if self._books.passes(demand):
             self._passed.append((group, demand))
             return
         entry = self._index.first_after(group, demand, key, rank)

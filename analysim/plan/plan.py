@@ -29,16 +29,17 @@ _LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3}
 class Plan:
     """One scheduling pass. Times are integer microseconds, attained service is in GPU-microseconds.
 
+    ``now`` is the instant, ``pending`` the waiting jobs in (submit, id) order, ``woken`` those whose wake-up came.
     Decisions take effect in the plan at once; an illegal one raises ``IllegalDecision`` in the author's line.
     """
 
     def __init__(self, books: Books, placer: Placer, policy: str, knowledge: str) -> None:
         self.books = books
         self.now = 0
-        self.arrived: list[Job] = []
-        self.requeued: list[Job] = []
-        self.stopped: list[Job] = []
         self.woken: list[Job] = []
+        self.stopped: list[Job] = []
+        self.eventful = False
+        self._stopped_before: list[Job] = []
         self.wakes: list[tuple[int, Job | None]] = []
         self.noted: list[tuple[str, float]] = []
         self.reasons: list[tuple[Job, Blocked]] = []
@@ -46,16 +47,12 @@ class Plan:
         self._completed: list[Job] = []
         self._policy = policy
         self._knowledge = _LEVELS[knowledge]
-        self._views: dict[Order | None, PendingView] = {}
+        self.pending = PendingView(None, self)
+        self._views: dict[Order | None, PendingView] = {None: self.pending}
         self._rooms: dict[Order, Room] = {}
         books.face = self
 
     # -- reading: jobs -----------------------------------------------------------------------------------
-
-    @property
-    def pending(self) -> PendingView:
-        """Waiting jobs in (submit, id) order."""
-        return self.pending_by(None)
 
     def pending_by(self, order: Order | None, within: str | None = None) -> Any:
         """Waiting jobs in a declared order; ``within`` "shape", "tenant" or "partition" gives sub-queues."""
@@ -64,7 +61,7 @@ class Plan:
         view = self._views.get(order)
         if view is None:
             self._check_order(order)
-            view = self._views[order] = PendingView(self.books.waiting_index(order), self)
+            view = self._views[order] = PendingView(order, self)
         return view
 
     @property
@@ -86,6 +83,16 @@ class Plan:
                 "an order must be declared once on the policy's class, as `shortest = Order(lambda job: ...)`; "
                 "one made anew in each pass cannot be kept as an index",
             )
+
+    @property
+    def arrived(self) -> list[Job]:
+        """Jobs that arrived since the last pass."""
+        return [job for job in self.books.fresh if job.stint == 0]
+
+    @property
+    def requeued(self) -> list[Job]:
+        """Jobs that wait again since the last pass: preempted, their state saved."""
+        return self._stopped_before + [job for job in self.books.fresh if job.stint > 0]
 
     @property
     def completed(self) -> list[Job]:
@@ -223,12 +230,22 @@ class Plan:
             blocked: Blocked = demand.blocked
             books.mark_failed(demand, blocked)
             return blocked
-        found = search.search(books, job, self.placer)
-        if isinstance(found, Blocked):
-            return moves.start_claiming(self, job, found)
-        books.occupy(job, found[0], found[1])
-        self.touch(job, None)
-        return found[0]
+        option = demand.options[0]
+        placement = None
+        if not option.bounded and demand.pinned is None:
+            books.placements += 1
+            placement = self.placer.place(books.capacity, job, option, option.mask)
+        if placement is None:
+            found = search.search(books, job, self.placer)
+            if isinstance(found, Blocked):
+                return moves.start_claiming(self, job, found)
+            placement, option = found
+        books.occupy(job, placement, option)
+        if books.journal is not None:
+            self.touch(job, None)
+        elif job not in books.touched:
+            books.touched[job] = None
+        return placement
 
     def touch(self, job: Job, before: Snapshot | None) -> None:
         """Remember what a job was when the pass began, at the first change to it."""
@@ -278,6 +295,7 @@ class Plan:
         if time <= self.now:
             self.refuse(job, f"wake_at({time}) is not in the future (now is {self.now})")
         self.wakes.append((time, job))
+        self.eventful = True
 
     def close(self, partition: str) -> None:
         """Offer no more jobs of a partition (and of those below it) in this pass."""
@@ -302,6 +320,7 @@ class Plan:
     def note(self, name: str, value: float) -> None:
         """Record a value of the policy's own series at this instant."""
         self.noted.append((str(name), float(value)))
+        self.eventful = True
 
     def rekey(self, job: Job) -> None:
         """Read the keys of a job again in every order that is kept."""
@@ -337,19 +356,15 @@ class Plan:
         del self.reasons[lengths[2] :]
 
     def note_completed(self, job: Job) -> None:
-        """Remember a completed job until the pass that hears of it, where the policy may know."""
-        if self._knowledge:
-            self._completed.append(job)
-
-    def open(self, now: int) -> None:
-        """Begin a pass."""
-        self.now = now
-        self.books.open_pass(now)
+        """Remember a completed job until the pass that hears of it."""
+        self._completed.append(job)
+        self.eventful = True
 
     def close_pass(self) -> None:
         """Forget what happened before the pass that ends."""
-        for happened in (self.arrived, self.requeued, self.woken, self._completed, self.wakes, self.noted):
-            if happened:
-                happened.clear()  # type: ignore[attr-defined]  # lists of different things
-        if self.stopped:
-            self.requeued, self.stopped = self.stopped, []
+        self.eventful = bool(self.stopped)
+        self._completed.clear()
+        self.woken.clear()
+        self.wakes.clear()
+        self.noted.clear()
+        self._stopped_before, self.stopped = self.stopped, []

@@ -50,7 +50,7 @@ class Room:
         self._prices: list[list[Price]] = [[] for _ in range(plan.books.topology.size)]
         self._best: dict[tuple[int, int], tuple[Price, int] | None] = {}
         self._stale = set(range(plan.books.topology.size))
-        plan.books.on_change.append(self._note)
+        plan.books.watch(self._note)
 
     def _note(self, placement: Placement) -> None:
         for node, _ in placement:

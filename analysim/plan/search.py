@@ -27,20 +27,14 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
         if option.bounded and not books.admitted(demand, option):
             refused = True
             continue
-        placement = _place(books, books.capacity, job, placer, option, option.mask & ~avoided)
+        if demand.pinned is None:
+            books.placements += 1
+            placement = placer.place(books.capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+        else:
+            placement = demand.pinned if all_free(books.capacity, demand.pinned) else None
         if placement is not None:
             return placement, option
     return BLOCKED["quota"] if refused else why_not(books, job)
-
-
-def _place(
-    books: Books, capacity: Capacity, job: Job, placer: Placer, option: Option, mask: int
-) -> Placement | None:
-    pinned = job.demand.pinned
-    if pinned is not None:
-        return pinned if all_free(capacity, pinned) else None
-    books.placements += 1
-    return placer.place(capacity, job, option, mask)
 
 
 def all_free(capacity: Capacity, placement: Placement) -> bool:
@@ -83,7 +77,11 @@ def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement,
     if view is None:
         return None
     for option in job.demand.options:
-        placement = _place(books, view, job, placer, option, option.mask)
+        if job.demand.pinned is None:
+            books.placements += 1
+            placement = placer.place(view, job, option, option.mask)
+        else:
+            placement = job.demand.pinned if all_free(view, job.demand.pinned) else None
         if placement is not None and may_claim(books, job, placement, option):
             return placement, option
     return None

@@ -17,23 +17,31 @@ if TYPE_CHECKING:
 class PendingView:
     """Waiting jobs in one order. Iterating skips what cannot start now and never goes back."""
 
-    __slots__ = ("_index", "_plan")
+    __slots__ = ("_books", "_index", "_order", "_plan")
 
-    def __init__(self, index: WaitingIndex, plan: Plan) -> None:
-        self._index = index
+    def __init__(self, order: Order | None, plan: Plan) -> None:
+        self._order = order
         self._plan = plan
+        self._books = plan.books
+        self._index: WaitingIndex | None = None
 
     def __iter__(self) -> Iterator[Job]:
-        books = self._plan.books
-        if not self._index.tops:
-            return walk_fresh(self._index, books)
-        return iter(Walk(self._index, books))
+        books = self._books
+        index = self._index
+        if index is None:
+            index = self._index = books.waiting_index(self._order)
+        if index.tops:
+            return iter(Walk(index, books))
+        fresh = books.fresh
+        if len(fresh) == 1:
+            return iter(fresh if books.offers(fresh[0]) else ())
+        return walk_fresh(index, books)
 
     def __len__(self) -> int:
-        return self._plan.books.pending_count
+        return self._books.pending_count
 
     def __bool__(self) -> bool:
-        return self._plan.books.pending_count > 0
+        return self._books.pending_count > 0
 
     def fitting(self) -> Iterator[Job]:
         """Yield only the jobs that fit now, for policies that backfill."""
@@ -100,12 +108,12 @@ class PartitionView:
     @property
     def usage(self) -> float:
         """GPUs in use now, from decision to release."""
-        return self._leaf.total.usage / GPU_MILLI
+        return self._plan.books.usage(self._leaf) / GPU_MILLI
 
     @property
     def borrowed(self) -> float:
         """GPUs in use above the guarantee."""
-        return max(0, self._leaf.total.usage - self._leaf.total.guarantee) / GPU_MILLI
+        return max(0.0, self.usage - self.guarantee)
 
     @property
     def capacity(self) -> int:

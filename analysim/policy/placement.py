@@ -26,14 +26,14 @@ class Placer:
         """Find a placement for a job on the nodes of ``mask``; None where it does not fit."""
         demand = job.demand
         gpus = demand.gpus
+        if 0 < gpus <= option.largest and not demand.per_node:
+            node = self.choose(capacity, job, capacity.levels[option.gpu_type], gpus, mask)
+            return None if node < 0 else ((node, capacity.pick(node, gpus)),)
         if gpus == 0:
             return self._place_cpu_job(capacity, job, mask)
         if demand.per_node:
             count = gpus // demand.per_node
             return self._place_evenly(capacity, job, option, mask, demand.per_node, count)
-        if gpus <= option.largest:
-            node = self.choose(capacity, job, capacity.levels[option.gpu_type], gpus, mask)
-            return None if node < 0 else ((node, capacity.pick(node, gpus)),)
         return self._place_gang(capacity, job, option, mask)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
@@ -113,6 +113,20 @@ class Pack(Placer):
     """Best fit: the node with the fewest free GPUs that is enough."""
 
     name = "pack"
+
+    def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """As every strategy; the common case, one node and no CPUs or memory, without further calls."""
+        demand = job.demand
+        gpus = demand.gpus
+        if demand.resources or demand.per_node or not 0 < gpus <= option.largest:
+            return super().place(capacity, job, option, mask)
+        levels = capacity.levels[option.gpu_type]
+        for count in range(gpus, len(levels)):
+            nodes = levels[count] & mask
+            if nodes:
+                node = (nodes & -nodes).bit_length() - 1
+                return ((node, capacity.pick(node, gpus)),)
+        return None
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the fullest node that has room."""

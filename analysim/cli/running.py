@@ -1,0 +1,59 @@
+"""One simulation with what is told about it: understanding, progress, rejected and starved jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from analysim.cli.progress import shown_progress
+from analysim.cli.talk import Talk
+
+if TYPE_CHECKING:
+    from analysim.run.inputs import Inputs
+    from analysim.study.runs import Run
+    from analysim.study.timing import Stopwatch
+
+
+def tell_understanding(inputs: Inputs, talk: Talk) -> None:
+    """Say what the inputs were understood to be, before anything runs."""
+    from analysim.run.understanding import understand
+
+    understanding = understand(inputs)
+    for line in understanding.lines:
+        talk.say(line)
+    for note in understanding.notes:
+        talk.say(f"note: {note}")
+    for warning in understanding.warnings:
+        talk.warn(warning)
+
+
+def run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) -> Run:
+    """Simulate and show how far it is."""
+    from analysim.run.execution import execute
+    from analysim.study.runs import Run
+    from analysim.units import to_seconds
+
+    start_s = to_seconds(int(inputs.trace.frame["submit_us"].iloc[0]))
+    with shown_progress(talk, inputs.policy.name, start_s) as report, stopwatch.timing("simulate"):
+        execution = execute(inputs, check=check, report=report)
+    jobs, spent = len(execution.tables.jobs), execution.facts["engine_seconds"]
+    rate = jobs / max(spent, 1e-9)
+    talk.say(f"{inputs.policy.name}: simulated {jobs:,} jobs in {spent:.2f} s, {rate:,.0f} jobs/s")
+    return Run.of(execution, stopwatch)
+
+
+def tell_rejected(run: Run, talk: Talk) -> None:
+    """Say how many jobs can never run on this cluster, and why."""
+    rejected = run.tables.rejected
+    for reason, count in rejected["reason"].value_counts(sort=False).items():
+        talk.warn(f"{run.policy}: {count:,} of {len(run.jobs):,} jobs rejected: {reason}")
+
+
+def fail_if_starved(runs: list[Run], talk: Talk) -> None:
+    """Leave with exit code 1 where jobs wait for ever, a line for each demand; the runs are kept."""
+    for run in runs:
+        for line in run.starved:
+            talk.complain(f"{run.policy} starves its jobs: {line}")
+    if any(run.starved for run in runs):
+        raise typer.Exit(1)

@@ -1,0 +1,68 @@
+"""``analysim simulate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from analysim.cli import options
+from analysim.cli.configuration import make_config, merge_fields
+from analysim.cli.figures import print_summary
+from analysim.cli.running import fail_if_starved, run_shown, tell_rejected, tell_understanding
+from analysim.cli.talk import Talk, print_json
+
+
+def simulate(
+    trace: options.TraceName = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P", help="Policy: a name on the shelf, a file, or module:Class. Default: fifo."
+        ),
+    ] = None,
+    topology: options.Topology = None,
+    placement: options.Placement = None,
+    out: options.Out = None,
+    seed: options.Seed = None,
+    load: options.Load = None,
+    window: options.Window = None,
+    measure: options.Measure = None,
+    until: options.Until = None,
+    estimates: options.Estimates = None,
+    unknown_partition: options.UnknownPartition = None,
+    settings: options.Settings = [],  # noqa: B006  # Typer copies it
+    config: options.ConfigFile = None,
+    column: options.Columns = [],  # noqa: B006
+    table_format: options.Format = "csv",
+    check: options.Check = False,
+    no_figures: options.NoFigures = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Simulate one policy on a trace and write a run folder: the schedule, its metrics and its figures."""
+    flags = options.run_fields(locals())
+    from analysim.run.folder import NewRunFolder, default_target
+    from analysim.run.inputs import load_inputs
+    from analysim.run.table_files import check_format
+    from analysim.study.timing import Stopwatch
+
+    talk, stopwatch = Talk(quiet=quiet), Stopwatch()
+    run_config = make_config(merge_fields(config, flags, column, settings))
+    check_format(table_format)
+    with stopwatch.timing("read"):
+        inputs = load_inputs(run_config)
+    target = out or default_target(inputs.trace.name, inputs.policy.name)
+    with NewRunFolder(target, force=force, numbered=out is None) as folder:
+        tell_understanding(inputs, talk)
+        run = run_shown(inputs, stopwatch, talk, check=check)
+        run = run.write(folder, table_format=table_format, figures=not no_figures)
+    tell_rejected(run, talk)
+    if as_json:
+        print_json(run.report)
+    else:
+        print_summary(run)
+    talk.say(f"wrote {run.folder}" + ("" if no_figures else f", figures in {run.folder}/figures"))
+    fail_if_starved([run], talk)

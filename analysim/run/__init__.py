@@ -1,0 +1,1 @@
+"""One run: its inputs, its execution and the folder that keeps it."""

@@ -1,0 +1,64 @@
+"""Make a run again from its folder alone, and tell whether the bytes are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from analysim import shelf
+from analysim.config.cluster import ClusterConfig
+from analysim.config.run import RunConfig
+from analysim.errors import RunFolderError, ShelfError
+from analysim.policy.loading import load_policy
+from analysim.run.folder import POLICY_FILE, TIMING_FILE, read_policy_source, read_record, read_timing
+from analysim.run.inputs import Inputs, load_inputs
+from analysim.traces import read_trace
+
+
+def load_again(folder: Path) -> Inputs:
+    """Load what a run was made of: its trace, and the cluster and the policy as its folder keeps them.
+
+    Raises ``RunFolderError`` when the trace or the copy of the policy is missing or has changed.
+    """
+    record = read_record(folder)
+    config = RunConfig.model_validate(record["config"])
+    source = read_policy_source(folder)
+    if not source or sha256(source).hexdigest() != record["policy"]["sha256"]:
+        raise RunFolderError(
+            f"{folder / POLICY_FILE} is not the policy that the run was made with.",
+            "Put the original back, or simulate anew.",
+        )
+    path = _find_trace(config.trace, folder)
+    trace = read_trace(path, config.columns)
+    if trace.sha256 != record["trace"]["sha256"]:
+        raise RunFolderError(
+            f"{path} has changed since the run {folder}.", "Put the original back, or simulate anew."
+        )
+    cluster = ClusterConfig.model_validate(record["topology"]["cluster"])
+    policy = load_policy(str(folder / POLICY_FILE))
+    inputs = load_inputs(config, policy=policy, cluster=cluster, trace=trace)
+    return replace(inputs, cluster_origin=record["topology"]["origin"])
+
+
+def _find_trace(name: str, folder: Path) -> Path:
+    """Find the trace by the name the user gave: here, else from the directory in which the run was made."""
+    try:
+        return shelf.find("traces", name)
+    except ShelfError as error:
+        path = Path(read_timing(folder).get("working_directory", "")) / name
+        if path.is_file():
+            return path
+        raise RunFolderError(f"The trace {name} of the run {folder} is not there.", error.remedy) from error
+
+
+def compare_files(one: Path, other: Path) -> dict[str, bool]:
+    """Tell for each file of two run folders, ``timing.json`` apart, whether both have the same bytes."""
+    hashes = [_hashes(folder) for folder in (one, other)]
+    names = sorted(set(hashes[0]) | set(hashes[1]))
+    return {name: hashes[0].get(name) == hashes[1].get(name) for name in names}
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / TIMING_FILE)
+    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in files}

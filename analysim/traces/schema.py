@@ -1,0 +1,71 @@
+"""The trace schema: which columns a file may have, and what becomes of each in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from analysim.units import GPU_MILLI, MICROSECONDS
+
+Kind = Literal["id", "time", "duration", "count", "amount", "integer", "flag", "text"]
+"""How the cells of a column are read."""
+
+CPU_MILLI = 1_000
+"""Thousandths in one CPU."""
+
+MEGABYTES = 1_024
+"""Megabytes in one gigabyte, as Slurm and Kubernetes (Mi, Gi) count them."""
+
+ABSENT = -1
+"""What stands in an integer column where the file says nothing."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the schema: its name in a file, its name and unit in the frame, its meaning.
+
+    ``scale`` is the number of frame units in one file unit (a second is 1,000,000 microseconds).
+    """
+
+    name: str
+    target: str
+    kind: Kind
+    meaning: str
+    default: int | bool | str = ABSENT
+    scale: int = 1
+    required: bool = False
+
+
+COLUMNS = (
+    Column("job_id", "job_id", "id", "unique; integers if all are, else text"),
+    Column("submit_time", "submit_us", "time", "when the job was submitted", 0, MICROSECONDS, True),
+    Column("duration", "duration_us", "duration", "run time at speed 1", 0, MICROSECONDS, True),
+    Column("num_gpus", "gpu_milli", "count", "GPUs in all; 0 is a CPU job", 0, GPU_MILLI, True),
+    Column(
+        "gpus_per_node", "gpus_per_node", "count", "exactly so many GPUs on each node; divides num_gpus", 0
+    ),
+    Column("gpu_type", "gpu_type", "text", "GPU type; alternatives A|B are tried in the order written", ""),
+    Column("cpus", "cpu_milli", "amount", "CPUs of the whole job", 0, CPU_MILLI),
+    Column("memory_gb", "memory_mb", "amount", "memory of the whole job, GB", 0, MEGABYTES),
+    Column("tenant", "tenant", "text", "who pays, as a path: org/team", ""),
+    Column("user", "user", "text", "who submitted", ""),
+    Column("partition", "partition", "text", "leaf partition (queue, virtual cluster)", ""),
+    Column("priority", "priority", "integer", "larger is more important", 0),
+    Column("preemptible", "preemptible", "flag", "may be stopped once it runs", True),
+    Column("estimated_duration", "estimate_us", "duration", "what the user expected", scale=MICROSECONDS),
+    Column("cancel_time", "cancel_us", "time", "withdrawn if still pending then", scale=MICROSECONDS),
+    Column("checkpoint_s", "checkpoint_us", "duration", "cost of saving its state", scale=MICROSECONDS),
+    Column("restart_s", "restart_us", "duration", "cost of loading its state", scale=MICROSECONDS),
+    Column("status", "status", "text", "how it ended when it was recorded", ""),
+    Column("model", "model", "text", "what it trains or serves", ""),
+    Column("start_time", "recorded_start_us", "time", "recorded start", scale=MICROSECONDS),
+    Column("end_time", "recorded_end_us", "time", "recorded end", scale=MICROSECONDS),
+    Column("node", "recorded_node", "text", "recorded node or nodes", ""),
+)
+"""All columns of the schema, in the order in which they are written."""
+
+BY_NAME = {column.name: column for column in COLUMNS}
+"""The columns by their name in a file."""
+
+FRAME_COLUMNS = tuple(column.target for column in COLUMNS)
+"""The columns of a trace in memory, all always present, in this order."""

@@ -1,0 +1,119 @@
+"""What a run makes of a trace before it starts: a window of it, another load, estimates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysim.errors import UserError
+from analysim.traces.description import offered_load
+from analysim.traces.trace import Trace, sort_jobs
+from analysim.units import format_duration, parse_duration
+
+_MOVED = ("cancel_us", "recorded_start_us", "recorded_end_us")
+_RULES = "Write exact, factor:F (factor:1.5) or lognormal:S (lognormal:0.5)."
+
+
+def parse_window(text: str) -> tuple[int, int | None]:
+    """Read ``"a:b"`` as microseconds since the first submission; an empty side is the trace's own edge.
+
+    Raises ``UserError``.
+    """
+    begin, colon, end = text.partition(":")
+    try:
+        start = parse_duration(begin) if begin.strip() else 0
+        stop = parse_duration(end) if end.strip() else None
+    except UserError as error:
+        raise UserError(f"The window {text!r} is not an interval.", "Write from:to, as in 7d:30d.") from error
+    if not colon or start < 0 or (stop is not None and stop <= start):
+        raise UserError(f"The window {text!r} is not an interval.", "Write from:to, the earlier time first.")
+    return start, stop
+
+
+def window(trace: Trace, interval: str) -> Trace:
+    """Keep the jobs submitted in ``[a, b)`` since the first submission; the clock stays as it is.
+
+    The others are counted in ``set_aside``. Raises ``UserError`` for a bad interval, or one without jobs.
+    """
+    start, stop = parse_window(interval)
+    since = trace.frame["submit_us"] - trace.frame["submit_us"].min()
+    inside = since >= start if stop is None else (since >= start) & (since < stop)
+    kept = trace.frame[inside].reset_index(drop=True)
+    if kept.empty:
+        raise UserError(
+            f"No job of {trace.path} is submitted in the window {interval}.",
+            f"Its submissions span {format_duration(int(since.max()))}.",
+        )
+    outside = {f"submitted outside {interval}": len(trace.frame) - len(kept)}
+    set_aside = {**trace.set_aside, **outside} if len(kept) < len(trace.frame) else trace.set_aside
+    return replace(trace, frame=kept, set_aside=set_aside)
+
+
+def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:
+    """Scale the times between submissions so that the offered load on ``gpus`` GPUs becomes ``load``.
+
+    Withdrawals and recorded times move with their job's submission. Raises ``UserError`` where there is
+    no load to scale.
+    """
+    if not (load > 0 and math.isfinite(load)):
+        raise UserError(
+            f"The load {load} is not a positive number.", "Write it as a fraction of the cluster: 0.9."
+        )
+    present = offered_load(trace.frame, gpus)
+    if not (present > 0 and math.isfinite(present)):
+        raise UserError(
+            f"{trace.path} offers no load that could be scaled.",
+            "It takes GPU jobs that are submitted at two times at least, and a cluster with GPUs.",
+        )
+    submit = trace.frame["submit_us"]
+    moved = np.rint((submit - submit.min()) * (present / load)).astype(np.int64) + submit.min()
+    scaled = {"submit_us": moved}
+    for name in _MOVED:
+        times = trace.frame[name]
+        scaled[name] = times.where(times < 0, times + moved - submit)
+    # Two submissions may meet in one microsecond now: they stand in the order of their ids.
+    return replace(trace, frame=sort_jobs(trace.frame.assign(**scaled)))
+
+
+def fill_estimates(frame: pd.DataFrame, rule: str, seed: int) -> pd.DataFrame:
+    """Give the jobs without an estimate one made of their duration d.
+
+    ``exact`` is d, ``factor:F`` is F d, ``lognormal:S`` is d exp(S z) with z standard normal: a hash of
+    seed and job id, so that the order of rows does not matter. Raises ``UserError``.
+    """
+    kind, _, number = rule.partition(":")
+    factor: float | npt.NDArray[np.float64] = 1.0
+    if kind in ("factor", "lognormal"):
+        factor = _positive(number, rule)
+    elif rule != "exact":
+        raise UserError(f"{rule!r} is no rule for estimates.", _RULES)
+    if kind == "lognormal":
+        factor = np.exp(factor * _draw_normal(frame["job_id"], seed))
+    made = np.rint(frame["duration_us"].to_numpy() * factor).astype(np.int64)
+    given = frame["estimate_us"].to_numpy()
+    return frame.assign(estimate_us=np.where(given < 0, made, given))
+
+
+def _positive(text: str, rule: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (value > 0 and math.isfinite(value)):
+        raise UserError(f"{rule!r} needs a positive number after the colon.", _RULES)
+    return value
+
+
+def _draw_normal(ids: pd.Series, seed: int) -> npt.NDArray[np.float64]:
+    """Make a standard normal number of each id by hashing (Box and Muller's transform)."""
+    hashes = b"".join(blake2b(f"{seed}:estimate:{job}".encode(), digest_size=16).digest() for job in ids)
+    uniform = (np.frombuffer(hashes, "<u8").reshape(-1, 2) >> np.uint64(11)) * 2.0**-53
+    normal: npt.NDArray[np.float64] = np.sqrt(-2 * np.log1p(-uniform[:, 0])) * np.cos(
+        2 * np.pi * uniform[:, 1]
+    )
+    return normal

@@ -1,0 +1,75 @@
+"""A trace in memory: one frame in the canonical columns, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysim.traces.schema import COLUMNS, Column
+
+
+@dataclass
+class Trace:
+    """Jobs of a cluster, sorted by (submit time, id), with what is known about their source.
+
+    ``frame`` has the columns ``schema.FRAME_COLUMNS``: times in integer microseconds, GPUs and CPUs in
+    thousandths, memory in MB. ``rows`` counts the data rows read, ``set_aside`` those that are no jobs
+    of the frame, by reason. ``time_origin`` is the ISO 8601 date of time 0 where the file held dates.
+    """
+
+    frame: pd.DataFrame
+    name: str
+    path: str
+    format: str
+    time_origin: str | None = None
+    rows: int = 0
+    set_aside: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    sha256: str = ""
+
+
+def make_frame(values: Mapping[str, Any], rows: int) -> pd.DataFrame:
+    """Make the frame of a trace from columns under their names in it; the others hold their default."""
+    columns = {column.target: values.get(column.target) for column in COLUMNS}
+    for column in COLUMNS:
+        if columns[column.target] is None:
+            columns[column.target] = _default(column, rows)
+    return sort_jobs(pd.DataFrame(columns, copy=False))
+
+
+def _default(column: Column, rows: int) -> Any:
+    if isinstance(column.default, str):
+        return pd.Series(column.default, index=pd.RangeIndex(rows), dtype="str")
+    return np.full(rows, column.default, bool if isinstance(column.default, bool) else np.int64)
+
+
+def sort_jobs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the jobs in their one order, (submit_us, job_id), numbered from 0.
+
+    Ids compare as integers when the column is int64, else as text by code point.
+    """
+    submit = frame["submit_us"].to_numpy()
+    steps = np.diff(submit)
+    if not (steps < 0).any() and not (steps == 0).any():
+        return frame.reset_index(drop=True)
+    order = np.argsort(submit, kind="stable")
+    _order_ties(order, submit[order], frame["job_id"])
+    if (order == np.arange(order.size)).all():
+        return frame.reset_index(drop=True)
+    return frame.take(order).reset_index(drop=True)
+
+
+def _order_ties(order: npt.NDArray[np.intp], submit: npt.NDArray[np.int64], ids: pd.Series) -> None:
+    """Put jobs of the same instant, which stand side by side in ``order``, in the order of their ids."""
+    same = submit[1:] == submit[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    if tied.size == 0:
+        return
+    rows = order[tied]
+    keys = pd.DataFrame({"submit": submit[tied], "id": ids.take(rows).to_numpy(), "row": rows})
+    order[tied] = keys.sort_values(["submit", "id"], kind="stable")["row"].to_numpy()

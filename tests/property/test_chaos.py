@@ -1,0 +1,58 @@
+"""Whatever a policy does, the books hold: GPUs are conserved, work done is work asked, times add up."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysim.config.cluster import ClusterConfig, Costs
+from analysim.metrics import summarise
+from analysim.tables import STATES
+from tests.builders import Outcome, run
+from tests.property.cases import PLACEMENTS, clusters, traces
+from tests.property.chaos import Chaos
+from tests.property.independent_metrics import (
+    check_jobs,
+    check_no_gpu_held_twice,
+    check_state_sum,
+    check_work_done,
+    recompute,
+)
+from tests.property.test_independent_metrics import differences
+
+EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SEEDS = st.integers(0, 2**32)
+COSTS = st.sampled_from(
+    [
+        Costs(checkpoint_s=0, restart_s=0),
+        Costs(checkpoint_s=1, restart_s=2),
+        Costs(checkpoint_s=1.5, restart_s=0, start_s=1, checkpoint_interval_s=3),
+        Costs(checkpoint_s=0, restart_s=1, checkpoint_interval_s=2),
+    ]
+)
+
+
+def stir(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, **given: object) -> Outcome:
+    options = {"seed": seed, **given.pop("options", {})}  # type: ignore[dict-item]  # a mapping of options
+    return run(rows, cluster, Chaos(options), **given)  # type: ignore[arg-type]  # fields of the configuration
+
+
+@EXAMPLES
+@given(traces(), clusters(), SEEDS, PLACEMENTS, COSTS)
+def test_the_books_hold_whatever_a_policy_does(
+    rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str, costs: Costs
+) -> None:
+    outcome = stir(rows, cluster, seed, placement=placement, costs=costs)
+    tables = outcome.tables
+    faults = [
+        *check_jobs(tables),
+        *check_state_sum(tables),
+        *check_no_gpu_held_twice(tables),
+        *check_work_done(tables),
+    ]
+    assert faults == []
+    assert outcome.simulation.books.capacity.free_milli == outcome.simulation.topology.gpus * 1000 or any(
+        tables.jobs["state"] == "unfinished"
+    )

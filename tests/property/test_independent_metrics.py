@@ -1,0 +1,115 @@
+"""The metrics against the second code path, on random runs; and that the checks can fail."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysim.metrics import make_timeline, summarise
+from tests.property.independent_course import course
+from tests.property.independent_metrics import (
+    check_jobs,
+    check_no_gpu_held_twice,
+    check_state_sum,
+    check_work_done,
+    recompute,
+)
+from tests.property.random_tables import random_tables
+
+SEEDS = st.integers(0, 2**32)
+
+
+def differences(found: Any, expected: Any, where: str = "", absolute: float = 1e-15) -> list[str]:
+    """Compare two nested summaries: integers exactly, floats to 1e-12 of themselves."""
+    if isinstance(expected, dict):
+        faults = [] if list(found) else [f"{where}: no keys"]
+        faults += [f"{where}.{name}: only on one side" for name in found.keys() ^ expected.keys()]
+        for name in found.keys() & expected.keys():
+            faults += differences(found[name], expected[name], f"{where}.{name}", absolute)
+        return faults
+    if found is None or expected is None or isinstance(expected, int):
+        same = found == expected and (found is None) == (expected is None)
+    else:
+        same = math.isclose(found, expected, rel_tol=1e-12, abs_tol=absolute)
+    return [] if same else [f"{where}: {found!r}, expected {expected!r}"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(SEEDS)
+def test_random_tables_are_consistent(seed: int) -> None:
+    tables = random_tables(seed)
+    faults = [
+        *check_jobs(tables),
+        *check_state_sum(tables),
+        *check_no_gpu_held_twice(tables),
+        *check_work_done(tables),
+    ]
+    assert faults == []
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=80, deadline=None)
+@given(SEEDS)
+def test_summary_agrees_with_the_second_path(seed: int) -> None:
+    tables = random_tables(seed)
+    summary = summarise(tables)
+    assert differences(summary, recompute(tables)) == []
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=80, deadline=None)
+@given(SEEDS, st.floats(-0.2, 1.2), st.floats(0, 1.2))
+def test_measured_summary_agrees_with_the_second_path(seed: int, at: float, length: float) -> None:
+    tables = random_tables(seed)
+    first = float(tables.jobs["submit_time_s"].min()) if len(tables.jobs) else 0.0
+    span = float(tables.segments["end_s"].max()) - first if len(tables.segments) else 1.0
+    measure = (first + at * span, first + (at + length) * span)
+    assert differences(summarise(tables, measure), recompute(tables, measure)) == []
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(1, 12))
+def test_timeline_agrees_with_the_second_path(seed: int, intervals: int) -> None:
+    tables = random_tables(seed, jobs=8)
+    timeline = make_timeline(tables, intervals)
+    edges = [*timeline["start_s"], *timeline["end_s"].tail(1)]
+    expected = course(tables, [round(edge * 1e6) for edge in edges])
+    assert len(timeline) == len(expected)
+    for row, figures in zip(timeline.to_dict("records"), expected, strict=True):
+        found = {name: None if np.isnan(row[name]) else row[name] for name in figures}
+        # Rates of progress are counted in 2**-40 of a GPU.
+        assert differences(found, figures, absolute=len(tables.segments) * 2**-40) == []
+
+
+def test_checks_see_a_gpu_held_twice() -> None:
+    tables = random_tables(3, jobs=20)
+    assert check_no_gpu_held_twice(tables) == []
+    rows = tables.segments
+    row = rows[(rows["gpus"] > 0) & (rows["end_s"] > rows["start_s"])].iloc[0]
+    rows.loc[len(rows)] = row
+    assert len(check_no_gpu_held_twice(tables)) == row["gpus"]
+
+
+def test_checks_see_work_that_was_not_done() -> None:
+    tables = random_tables(3, jobs=20)
+    assert check_work_done(tables) == []
+    completed = tables.jobs.index[(tables.jobs["state"] == "completed") & (tables.jobs["duration_s"] > 0)]
+    tables.jobs.loc[completed[0], "duration_s"] += 1e-6
+    assert len(check_work_done(tables)) == 1
+
+
+def test_checks_see_a_wrong_state_and_a_wrong_wait() -> None:
+    tables = random_tables(3, jobs=20)
+    started = tables.jobs.index[tables.jobs["wait_s"].notna()]
+    tables.jobs.loc[started[0], "wait_s"] += 1e-6
+    tables.jobs.loc[started[0], "state"] = "running"
+    assert check_jobs(tables) != []
+    assert len(check_state_sum(tables)) == 2
