@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from analysim.policy import Duration, Job, Options, Order, Plan, Policy
+from analysim.policy import Duration, Options, Order, Plan, Policy
 
 
 class SrtfOptions(Options):
@@ -27,18 +27,22 @@ class Srtf(Policy):
     shortest = Order(lambda job, plan: plan.remaining(job))
     latest = Order(lambda job, plan: plan.ends(job))
 
+    def begin(self, plan: Plan) -> None:
+        self._next_look = 0
+
     def schedule(self, plan: Plan) -> None:
-        protected = plan.now - self.options.minimum_run
-
-        def spare(job: Job) -> bool:
-            return job.run_from > protected
-
+        blocked = False
         for job in plan.pending_by(self.shortest):
             if plan.start(job):
                 continue
             limit = plan.now + round(plan.remaining(job) * self.options.factor)
-            victims = plan.room(job, by=self.latest, above=limit, spare=spare)
+            victims = plan.room(job, by=self.latest, above=limit, settled=self.options.minimum_run)
             if victims:
                 for victim in victims:
                     plan.preempt(victim)
                 plan.start(job)
+            else:
+                blocked = True
+        if blocked and self._next_look <= plan.now:
+            self._next_look = plan.now + max(self.options.minimum_run, 1)
+            plan.wake_at(self._next_look)

@@ -16,7 +16,7 @@ import pandas as pd
 from analysim.config.cluster import ClusterConfig, Costs
 from analysim.config.run import RunConfig
 from analysim.engine import Simulation
-from analysim.policy import Plan, Policy
+from analysim.policy import Order, Plan, Policy
 from analysim.tables import RunTables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,15 +118,17 @@ def shipped(name: str) -> type[Policy]:
 def scripted(schedule: Callable[[Plan], object], **attributes: Any) -> Policy:
     """A policy from one function; class attributes such as ``knowledge`` or an order may be given."""
 
-    def call(self: Policy, plan: Plan) -> object:
-        return schedule(plan)
+    class Scripted(Policy):
+        name = "scripted"
 
-    kind = type("Scripted", (Policy,), {"name": "scripted", **attributes, "schedule": call})
+        def schedule(self, plan: Plan) -> Any:
+            return schedule(plan)
+
     for name, value in attributes.items():
-        if hasattr(value, "__set_name__"):
-            value.__set_name__(kind, name)
-    made: Policy = kind()
-    return made
+        setattr(Scripted, name, value)
+        if isinstance(value, Order):
+            value.__set_name__(Scripted, name)
+    return Scripted()
 
 
 def timetable(steps: Mapping[float, Callable[[Plan], object]], **attributes: Any) -> Policy:

@@ -87,7 +87,7 @@ class Simulation:
         passes.need_estimates(policy, self.tree, self.workload)
         self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
         self.books.skipping = skip_shapes
-        self.plan = Plan(self.books, placer, policy.name, policy.knowledge)
+        self.plan = Plan(self.books, placer, policy)
         self.ledger = Ledger()
         self.env = Environment(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)
         self.start_us = int(self.env.now)

@@ -8,7 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysim.metrics.integers import CPU_MILLI, MEGABYTES, Capacity, Flags, Integers, Record, to_integers
+from analysim.metrics.integers import (
+    CPU_MILLI,
+    MEGABYTES,
+    Capacity,
+    Flags,
+    Integers,
+    Record,
+    to_integers,
+    to_labels,
+)
 
 COVERED_PERCENT = 95
 """How much of a trace its demand mix covers: Weng et al., "Beware of Fragmentation" (FGD), ATC 2023."""
@@ -38,7 +47,7 @@ class Shares:
         capacity, table = record.capacity, record.jobs.table
         gpus = record.jobs.gpus[jobs]
         per_node = to_integers(table["gpus_per_node"], 1, 0)[jobs]
-        codes, types = pd.factorize(table["gpu_type"].fillna(""))
+        codes, types = pd.factorize(to_labels(table["gpu_type"]))
         codes = codes[jobs]
         sizes = [_eligible_sizes(capacity, str(gpu_type)) for gpu_type in types]
         smallest = np.array([low for low, _ in sizes], np.int64)[codes]

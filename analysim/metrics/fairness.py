@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysim.metrics.integers import COMPLETED, REJECTED, Integers, Jobs, Record, to_microseconds
+from analysim.metrics.integers import COMPLETED, REJECTED, Integers, Jobs, Record, to_labels, to_microseconds
 from analysim.metrics.job_figures import Figure, bounded_slowdown
 
 
@@ -15,7 +15,7 @@ def measure_fairness(record: Record, chosen: Integers) -> dict[str, Figure]:
     Over the ``chosen`` jobs (ranks); None with fewer than two tenants to compare, or when one
     of them received nothing. Source: Jain, Chiu and Hawe, DEC-TR-301, 1984.
     """
-    tenant, names = pd.factorize(record.jobs.table["tenant"])
+    tenant, names = pd.factorize(to_labels(record.jobs.table["tenant"]))
     return {
         "jain": _jain(record.jobs, chosen, tenant, len(names)),
         "max_over_min": _max_over_min(record, chosen, tenant, len(names)),

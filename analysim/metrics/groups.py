@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysim.metrics.fairness import held_by_job
-from analysim.metrics.integers import Integers, Record, exact_sum
+from analysim.metrics.integers import Integers, Record, exact_sum, to_labels
 from analysim.metrics.interval import Interval
 from analysim.metrics.job_figures import Figure, count_moves, count_states, job_figures
 from analysim.metrics.work import GPU_HOUR_US
@@ -73,7 +73,7 @@ def by_duration(tables: RunTables, measure: tuple[float, float] | None = None) -
 def _by_column(name: str, tables: RunTables, measure: tuple[float, float] | None) -> pd.DataFrame:
     record = Record.of(tables)
     chosen = np.flatnonzero(Interval.of(record, measure).jobs & (record.jobs.gpus > 0))
-    code, names = pd.factorize(tables.jobs[name].fillna(""), sort=True)
+    code, names = pd.factorize(to_labels(tables.jobs[name]), sort=True)
     return _tabulate(record, chosen, name, [str(each) for each in names], code)
 
 

@@ -46,6 +46,11 @@ def to_microseconds(column: pd.Series) -> Integers:
     return to_integers(column, MICROSECONDS, NEVER)
 
 
+def to_labels(column: pd.Series) -> pd.Series:
+    """Read a column of names; empty text where it is absent, as an empty cell of a CSV file is."""
+    return column.astype(object).where(column.notna(), "")
+
+
 def exact_sum(values: Integers) -> int:
     """Sum 64-bit integers without overflow."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFF_FFFF).sum())
@@ -167,7 +172,7 @@ class Capacity:
 
         return cls(
             pd.Index(names),
-            table["gpu_type"].fillna("").to_numpy(np.object_)[order][first],
+            to_labels(table["gpu_type"]).to_numpy(np.object_)[order][first],
             size,
             to_microseconds(table["time_s"])[order],
             node,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysim.metrics.integers import NEVER, REJECTED, Integers, Record
+from analysim.metrics.integers import NEVER, REJECTED, Integers, Record, to_labels
 from analysim.metrics.steps import UNCOVERED, Grid, distinct, lowest_cover
 
 
@@ -58,8 +58,8 @@ def spans_pending(record: Record, grid: Grid) -> Spans:
 
 
 def spans_at_head(record: Record, grid: Grid, pending: Spans) -> Spans:
-    """When each job is the earliest pending one (in rank order) of its partition."""
-    partition = pd.factorize(record.jobs.table["partition"])[0].astype(np.int64)[pending.job]
+    """When each job is the earliest pending one (in rank order) of its leaf partition."""
+    partition = pd.factorize(to_labels(_leaves(record)))[0].astype(np.int64)[pending.job]
     size = grid.steps + 1
     first, last = partition * size + pending.first, partition * size + pending.last
     instants = distinct(np.concatenate((first, last)))
@@ -71,3 +71,9 @@ def spans_at_head(record: Record, grid: Grid, pending: Spans) -> Spans:
     job, first, last = head[turns], instants[turns], instants[np.append(turns[1:], len(head))]
     led = job != UNCOVERED
     return Spans(job[led], first[led] % size, last[led] % size)
+
+
+def _leaves(record: Record) -> pd.Series:
+    """The leaf that each job was counted in; a trace's own partition where the run did not say it."""
+    table = record.jobs.table
+    return table["leaf"] if "leaf" in table else table["partition"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from analysim.jobs import NOWHERE, Job, Placement, State
+from analysim.jobs import Job, Placement, State
 from analysim.plan import search
 from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.releases import claimable
@@ -32,7 +33,7 @@ def start_claiming(plan: Plan, job: Job, blocked: Blocked) -> Placement | Blocke
 def start_at(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     """Start a waiting job at a placement, on named nodes, or by another strategy."""
     books = plan.books
-    found = _resolve(plan, job, where)
+    found = _resolve(plan, job, where, search.search)
     if isinstance(found, Blocked):
         return found
     placement, option = found
@@ -51,16 +52,16 @@ def start_at(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     return placement
 
 
-def _resolve(plan: Plan, job: Job, where: Any) -> Any:
+def _resolve(plan: Plan, job: Job, where: Any, find: Callable[..., Any]) -> Any:
     """Turn what a policy passed as ``where`` into (placement, option), or a reason why there is none."""
     books = plan.books
     if hasattr(where, "place"):
-        return search.search(books, job, where)
+        return find(books, job, where)
     if isinstance(where, (int, str)):
         where = [where]
     if isinstance(where, list) and where and all(isinstance(node, (int, str)) for node in where):
         chosen = sum(1 << plan.node_index(node) for node in where)
-        return search.search(books, job, plan.placer, avoided=~chosen)
+        return find(books, job, plan.placer, avoided=~chosen)
     read = search.read_placement(books, job, where)
     if isinstance(read, str):
         plan.refuse(job, read)
@@ -110,13 +111,13 @@ def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     books = plan.books
     old, held = job.placement, job.option
     assert old is not None and held is not None
-    found = _resolve_move(plan, job, where)
+    found = _resolve(plan, job, where, search.search_move)
     if isinstance(found, Blocked):
         return found
     placement, option = found
     if dict(placement) == dict(old):
         return old
-    if placement[0][0] == NOWHERE or not search.is_free(books, job, placement, own=old):
+    if not search.is_free(books, job, placement, own=old):
         return BLOCKED["no free GPUs"]
     if option is not held:
         books.charge(job.demand, held, -job.demand.gpu_milli, -1)
@@ -126,27 +127,3 @@ def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
             return BLOCKED["quota"]
     plan.touch(job, books.move(job, placement, option))
     return placement
-
-
-def _resolve_move(plan: Plan, job: Job, where: Any) -> Any:
-    """As ``_resolve``, for a job that already counts in its partition: quota is not asked again."""
-    books = plan.books
-    mask = -1
-    placer: search.Placer = plan.placer
-    if isinstance(where, (int, str)):
-        where = [where]
-    if isinstance(where, list) and where and all(isinstance(node, (int, str)) for node in where):
-        mask = sum(1 << plan.node_index(node) for node in where)
-    elif hasattr(where, "place"):
-        placer = where
-    else:
-        read = search.read_placement(books, job, where)
-        if isinstance(read, str):
-            plan.refuse(job, read)
-        return read
-    for option in job.demand.options:
-        books.placements += 1
-        placement = placer.place(books.capacity, job, option, option.mask & mask)
-        if placement is not None:
-            return placement, option
-    return BLOCKED["fragmented"]

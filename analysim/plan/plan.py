@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from analysim.cluster.capacity import Capacity
@@ -13,10 +13,11 @@ from analysim.plan import moves, search
 from analysim.plan.blocked import Blocked
 from analysim.plan.books import Books, Snapshot
 from analysim.plan.orders import Order
-from analysim.plan.room import Room, borrowers
+from analysim.plan.room import Room, borrowers, gpus_on
 from analysim.plan.search import Placer
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
+from analysim.units import SPEED_ONE
 
 MODES = ("checkpoint", "kill", "suspend", "cancel")
 """How a job can be preempted."""
@@ -29,12 +30,13 @@ _LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3}
 class Plan:
     """One scheduling pass. Times are integer microseconds, attained service is in GPU-microseconds.
 
-    ``now`` is the instant, ``pending`` the waiting jobs in (submit, id) order, ``woken`` those whose wake-up came.
+    ``policy`` is the policy itself (for the keys of its orders), ``now`` the instant, ``pending`` the waiting jobs in (submit, id) order, ``woken`` those whose wake-up came.
     Decisions take effect in the plan at once; an illegal one raises ``IllegalDecision`` in the author's line.
     """
 
-    def __init__(self, books: Books, placer: Placer, policy: str, knowledge: str) -> None:
+    def __init__(self, books: Books, placer: Placer, policy: Any) -> None:
         self.books = books
+        self.policy = policy
         self.now = 0
         self.woken: list[Job] = []
         self.stopped: list[Job] = []
@@ -45,11 +47,11 @@ class Plan:
         self.reasons: list[tuple[Job, Blocked]] = []
         self.placer = placer
         self._completed: list[Job] = []
-        self._policy = policy
-        self._knowledge = _LEVELS[knowledge]
+        self._policy: str = policy.name
+        self._knowledge = _LEVELS[policy.knowledge]
         self.pending = PendingView(None, self)
         self._views: dict[Order | None, PendingView] = {None: self.pending}
-        self._rooms: dict[Order, Room] = {}
+        self._rooms: dict[tuple[Order, int], Room] = {}
         books.face = self
 
     # -- reading: jobs -----------------------------------------------------------------------------------
@@ -174,6 +176,34 @@ class Plan:
             raise IllegalDecision(self._policy, self.now, "-", f"there is no partition {name!r}")
         return leaf
 
+    def waited(self, job: Job) -> int:
+        """How long a waiting job has waited since it was submitted or last stopped."""
+        return self.now - job.since
+
+    def move_cost(self, job: Job) -> int:
+        """Time for which a job that is moved or stopped holds its GPUs without progress: save and load."""
+        costs = self.books.costs
+        return costs.checkpoint_us(job) + costs.restart_us(job)
+
+    def speed(self, job: Job, where: Placement | None = None) -> float:
+        """Speed of a running job where it is, or of any job at a placement; 1.0 is as recorded."""
+        if where is None:
+            return job.speed / SPEED_ONE
+        return self.books.speeds.speed(job, where) / SPEED_ONE
+
+    @property
+    def span_matters(self) -> bool:
+        """Whether a gang's speed depends on how far it is spread."""
+        return self.books.speeds.spans_matter
+
+    def gpus_on(self, job: Job, node: int) -> int:
+        """GPUs that a running job holds on a node."""
+        return gpus_on(job, node)
+
+    def nearest(self, job: Job, count: int) -> list[tuple[int, int]]:
+        """Nodes that lack the fewest GPUs for one piece of a waiting job's gang: (node, GPUs it lacks)."""
+        return search.nearest(self.books, job.demand, count)
+
     def freeable(self, job: Job) -> bool:
         """Tell whether a running job may be stopped or moved now."""
         return job.state is RUNNING and job.demand.preemptible and self.now >= job.hold_until
@@ -181,37 +211,39 @@ class Plan:
     # -- reading: places ---------------------------------------------------------------------------------
 
     def fit(self, job: Job, placer: Any = None, avoid: Iterable[int | str] = ()) -> Placement | Blocked:
-        """Find where a waiting job would start now, on free GPUs; falsy with the reason where it does not fit."""
+        """Find where a waiting job would start now, or a running one could move, on GPUs that are free now.
+
+        Falsy with the reason where it does not fit. ``placer`` is another strategy, ``avoid`` nodes to leave out.
+        """
         demand = job.demand
         avoided = sum(1 << self.node_index(node) for node in avoid)
-        if placer is None and not avoided:
+        if placer is None and not avoided and job.state is not RUNNING:
             if demand.blocked_epoch == self.books.epoch:
                 return demand.blocked  # type: ignore[no-any-return]  # always a Blocked
         if placer is not None and not hasattr(placer, "place"):
             self.refuse(job, f"{placer!r} is no placement strategy: it has no place() method")
-        found = search.search(self.books, job, placer or self.placer, avoided)
+        find = search.search_move if job.state is RUNNING else search.search
+        found = find(self.books, job, placer or self.placer, avoided)
         return found if isinstance(found, Blocked) else found[0]
 
-    def room(
-        self, job: Job, by: Order, above: Any, spare: Callable[[Job], bool] | None = None
-    ) -> list[Job] | None:
+    def room(self, job: Job, by: Order, above: Any, settled: int = 0) -> list[Job] | None:
         """Find who must go so that a waiting job fits: running jobs whose key in ``by`` is above a limit.
 
-        The last in the order go first, no more than needed; ``spare(job)`` exempts some. None: it cannot be done
-        (or quota would refuse the start all the same).
+        The last in the order go first, no more than needed; jobs that ran less than ``settled`` microseconds
+        stay. None: it cannot be done (or quota would refuse the start all the same).
         """
-        room = self._rooms.get(by)
+        room = self._rooms.get((by, settled))
         if room is None:
             self._check_order(by)
-            room = self._rooms[by] = Room(self, by)
-        return room.victims(job, above, spare)
+            room = self._rooms[by, settled] = Room(self, by, settled)
+        return room.victims(job, above)
 
-    def reclaim(self, job: Job, by: Order, spare: Callable[[Job], bool] | None = None) -> list[Job] | None:
+    def reclaim(self, job: Job, by: Order, settled: int = 0) -> list[Job] | None:
         """Find who must give back what was borrowed, so that a job starts within its partition's guarantee.
 
         Victims belong to borrowing partitions below the lowest common ancestor; None: there is no such set.
         """
-        return borrowers(self, job, by, spare)
+        return borrowers(self, job, by, settled)
 
     # -- writing -----------------------------------------------------------------------------------------
 

@@ -7,10 +7,14 @@ refreshed only where something changed, and the best price is remembered, so a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from heapq import nlargest
+from collections.abc import Iterator
+from heapq import heappop, heappush, nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from sortedcontainers import SortedList
+
+from analysim.cluster.capacity import bits_of
 from analysim.jobs import Demand, Job, Option, Placement
 from analysim.plan.orders import Order
 
@@ -23,9 +27,6 @@ FREE: Price = (1, 0)
 
 CANDIDATES = 16
 """Nodes looked at, dearest first, before a request for room is refused."""
-
-Spare = Callable[[Job], bool] | None
-
 
 def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the ways to split a gang: lists of (nodes, GPUs on each, mask of eligible nodes)."""
@@ -40,16 +41,42 @@ def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]
             yield [(full, size, mask)] + ([(1, rest, mask)] if rest else [])
 
 
-class Room:
-    """Prices of GPUs by node under one order of the running jobs."""
+class Level:
+    """Prices of one number of GPUs over one set of nodes: the best, and where gangs ask, all of them ranked."""
 
-    def __init__(self, plan: Plan, order: Order) -> None:
+    __slots__ = ("best", "gpus", "mask", "ranking")
+
+    def __init__(self, gpus: int, mask: int) -> None:
+        self.gpus = gpus
+        self.mask = mask
+        self.best: tuple[Price, int] | None = None
+        self.ranking: SortedList | None = None
+
+    def update(self, node: int, old: Price, new: Price) -> None:
+        """Take note of a node's new price; nodes are negative numbers, so that the first wins a tie."""
+        if self.ranking is not None:
+            self.ranking.remove((old, -node))
+            self.ranking.add((new, -node))
+        best = self.best
+        if best is not None:
+            if node == -best[1]:
+                self.best = (new, -node) if new >= best[0] else None
+            elif (new, -node) > best:
+                self.best = (new, -node)
+
+
+class Room:
+    """Prices of GPUs by node under one order of the running jobs, those that ran less than ``settled`` exempt."""
+
+    def __init__(self, plan: Plan, order: Order, settled: int) -> None:
         self._plan = plan
         self._books = plan.books
         self._index = plan.books.running_index(order)
+        self._settled = settled
         self._prices: list[list[Price]] = [[] for _ in range(plan.books.topology.size)]
-        self._best: dict[tuple[int, int], tuple[Price, int] | None] = {}
+        self._levels: dict[tuple[int, int], Level] = {}
         self._stale = set(range(plan.books.topology.size))
+        self._settling: list[tuple[int, int]] = []
         plan.books.watch(self._note)
 
     def _note(self, placement: Placement) -> None:
@@ -57,27 +84,31 @@ class Room:
             if node >= 0:
                 self._stale.add(node)
 
-    def victims(self, job: Job, above: Any, spare: Spare) -> list[Job] | None:
+    def victims(self, job: Job, above: Any) -> list[Job] | None:
         """Choose the victims for a job among running jobs with a key above the limit; None: not enough."""
         entries = self._index.entries
         if not entries or not entries[-1][0] > above or not job.demand.gpus:
             return None
         for option in job.demand.options:
             if not self._books.admitted(job.demand, option):
-                found = self._within_quota(job, option, above, spare)
+                found = self._within_quota(job, option, above)
             elif getattr(self._plan.placer, "counts_only", False):
-                found = self._anywhere(job.demand, option, above, spare)
+                found = self._anywhere(job.demand, option, above)
             else:
-                found = self._on_nodes(job.demand, option, above, spare)
+                found = self._on_nodes(job.demand, option, above)
             if found:
                 return found
         return None
 
-    def _within_quota(self, job: Job, option: Option, above: Any, spare: Spare) -> list[Job] | None:
+    def _goes(self, job: Job) -> bool:
+        """Tell whether a running job may be made to go at all."""
+        return self._plan.freeable(job) and self._plan.now >= job.run_from + self._settled
+
+    def _within_quota(self, job: Job, option: Option, above: Any) -> list[Job] | None:
         """First make the start legal, then make room for it."""
         books = self._books
         chosen: list[Job] = []
-        for victim in self._last_first(above, spare):
+        for victim in self._last_first(above):
             if books.relieves(victim, job.demand, option):
                 books.charge(victim.demand, victim.option, -victim.demand.gpu_milli, -1)
                 chosen.append(victim)
@@ -93,22 +124,21 @@ class Room:
                 self._plan.preempt(victim, "kill")
             if self._plan.fit(job):
                 return chosen
-            more = self._on_nodes(job.demand, option, above, spare)
+            more = self._on_nodes(job.demand, option, above)
         return None if more is None else chosen + more
 
-    def _last_first(self, above: Any, spare: Spare) -> Iterator[Job]:
-        plan = self._plan
+    def _last_first(self, above: Any) -> Iterator[Job]:
         for key, _, job in reversed(self._index.entries):
             if not key > above:
                 return
-            if plan.freeable(job) and not (spare is not None and spare(job)):
+            if self._goes(job):
                 yield job
 
-    def _anywhere(self, demand: Demand, option: Option, above: Any, spare: Spare) -> list[Job] | None:
+    def _anywhere(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
         """Victims where any GPUs of the type will do."""
         missing = demand.gpus - self._books.claimable_gpus(option)
         chosen: list[Job] = []
-        for victim in self._last_first(above, spare):
+        for victim in self._last_first(above):
             if missing <= 0:
                 break
             held = held_on(victim, option.mask)
@@ -123,74 +153,88 @@ class Room:
                 chosen.remove(victim)
         return chosen
 
-    def _on_nodes(self, demand: Demand, option: Option, above: Any, spare: Spare) -> list[Job] | None:
+    def _on_nodes(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
         self._refresh()
         limit: Price = (0, above)
         for split in pieces(demand, option):
-            if all(self._best_price(gpus, mask) > limit for _, gpus, mask in split):
-                found = self._choose(demand, split, limit, spare)
+            if all(self._dearest_price(*piece) > limit for piece in split):
+                found = self._choose(demand, split, limit)
                 if found:
                     return found
         return None
 
-    def _best_price(self, gpus: int, mask: int) -> Price:
-        best = self._best.get((gpus, mask))
-        if best is None:
-            price, node = max(
-                ((self._price(node, gpus), -node) for node in range(len(self._prices)) if mask >> node & 1),
-                default=(IMPOSSIBLE, 0),
-            )
-            best = self._best[gpus, mask] = (price, -node)
-        return best[0]
+    def _level(self, gpus: int, mask: int) -> Level:
+        level = self._levels.get((gpus, mask))
+        if level is None:
+            level = self._levels[gpus, mask] = Level(gpus, mask)
+        return level
+
+    def _dearest_price(self, count: int, gpus: int, mask: int) -> Price:
+        """Price of so many GPUs on the ``count`` dearest nodes: that of the last of them."""
+        level = self._level(gpus, mask)
+        if count == 1:
+            if level.best is None:
+                priced = ((self._price(node, gpus), -node) for node in bits_of(mask))
+                level.best = max(priced, default=(IMPOSSIBLE, 0))
+            return level.best[0]
+        if level.ranking is None:
+            level.ranking = SortedList((self._price(node, gpus), -node) for node in bits_of(mask))
+        ranking = level.ranking
+        return ranking[-count][0] if len(ranking) >= count else IMPOSSIBLE
 
     def _price(self, node: int, gpus: int) -> Price:
         prices = self._prices[node]
         return prices[gpus] if gpus < len(prices) else IMPOSSIBLE
 
     def _refresh(self) -> None:
-        for node in self._stale:
-            self._prices[node] = self._prices_of(node)
-            for (gpus, mask), best in self._best.items():
-                if best is not None and mask >> node & 1:
-                    price = self._price(node, gpus)
-                    if node == best[1]:
-                        if price < best[0]:
-                            self._best[gpus, mask] = None
-                        else:
-                            self._best[gpus, mask] = (price, node)
-                    elif price > best[0] or (price == best[0] and node < best[1]):
-                        self._best[gpus, mask] = (price, node)
-        self._stale.clear()
+        settling = self._settling
+        stale = self._stale
+        while settling and settling[0][0] <= self._plan.now:
+            stale.add(heappop(settling)[1])
+        for node in stale:
+            old = self._prices[node]
+            new = self._prices[node] = self._prices_of(node)
+            for (gpus, mask), level in self._levels.items():
+                if mask >> node & 1:
+                    before = old[gpus] if gpus < len(old) else IMPOSSIBLE
+                    after = new[gpus] if gpus < len(new) else IMPOSSIBLE
+                    if before != after:
+                        level.update(node, before, after)
+        stale.clear()
 
     def _prices_of(self, node: int) -> list[Price]:
         free = self._books.claimable_on(node).bit_count()
         prices: list[Price] = [FREE] * (free + 1)
+        now = self._plan.now
+        for job in self._books.jobs_by_node()[node].values():
+            settled = job.run_from + self._settled
+            if settled > now:
+                heappush(self._settling, (settled, node))
+        key = self._index.key
         for job in self._jobs_last_first(node):
-            price = (0, self._index.key(job))
-            prices.extend([price] * gpus_on(job, node))
+            prices.extend([(0, key(job))] * gpus_on(job, node))
         return prices
 
     def _jobs_last_first(self, node: int) -> list[Job]:
-        plan = self._plan
-        jobs = [job for job in self._books.jobs_by_node()[node].values() if plan.freeable(job)]
-        jobs.sort(key=lambda job: (self._index.key(job), job.rank), reverse=True)
+        key = self._index.key
+        jobs = [job for job in self._books.jobs_by_node()[node].values() if self._goes(job)]
+        if len(jobs) > 1:
+            jobs.sort(key=lambda job: (key(job), job.rank), reverse=True)
         return jobs
 
-    def _choose(
-        self, demand: Demand, split: list[tuple[int, int, int]], limit: Price, spare: Spare
-    ) -> list[Job] | None:
+    def _choose(self, demand: Demand, split: list[tuple[int, int, int]], limit: Price) -> list[Job] | None:
         """Pick the dearest nodes for each piece; return the least that must leave them."""
         needs: dict[int, int] = {}
         victims: dict[int, Job] = {}
         for count, gpus, mask in split:
             found = 0
-            for price, minus in self._dearest(count, gpus, mask, needs):
+            for price, node in self._dearest(count, gpus, mask, needs):
                 if not price > limit:
                     break
-                leaving = self._leaving(demand, -minus, gpus, limit, spare)
+                leaving = self._leaving(demand, node, gpus, limit)
                 if leaving is None:
                     continue
-                needs[-minus] = gpus
+                needs[node] = gpus
                 victims.update((job.rank, job) for job in leaving)
                 found += 1
                 if found == count:
@@ -200,17 +244,21 @@ class Room:
         return self._least(needs, victims)
 
     def _dearest(self, count: int, gpus: int, mask: int, taken: dict[int, int]) -> Iterator[tuple[Price, int]]:
-        best = self._best[gpus, mask]
-        if count == 1 and best is not None and best[1] not in taken:
-            yield best[0], -best[1]
-        nodes = (node for node in range(len(self._prices)) if mask >> node & 1 and node not in taken)
-        prices = ((self._price(node, gpus), -node) for node in nodes)
-        ranked = nlargest(count + CANDIDATES, prices)
-        yield from ranked[1:] if count == 1 and best is not None and best[1] not in taken else ranked
+        """Yield (price, node), the dearest first, up to a few more than are needed."""
+        level = self._level(gpus, mask)
+        if count == 1 and level.best is not None and -level.best[1] not in taken:
+            yield level.best[0], -level.best[1]
+            if not self._books.capacity.models_resources:
+                return  # a price tells all there is: no other node will do better
+        if level.ranking is not None:
+            ranked = list(islice(reversed(level.ranking), count + CANDIDATES + len(taken)))
+        else:
+            ranked = nlargest(count + CANDIDATES, ((self._price(node, gpus), -node) for node in bits_of(mask)))
+        for price, minus in ranked:
+            if -minus not in taken:
+                yield price, -minus
 
-    def _leaving(
-        self, demand: Demand, node: int, gpus: int, limit: Price, spare: Spare
-    ) -> list[Job] | None:
+    def _leaving(self, demand: Demand, node: int, gpus: int, limit: Price) -> list[Job] | None:
         """Jobs that must leave a node for so many GPUs; None where that is not allowed or not enough."""
         books = self._books
         missing = gpus - books.claimable_on(node).bit_count()
@@ -220,24 +268,23 @@ class Room:
                 break
             if not (0, self._index.key(job)) > limit:
                 return None
-            if spare is None or not spare(job):
-                leaving.append(job)
-                missing -= gpus_on(job, node)
+            leaving.append(job)
+            missing -= gpus_on(job, node)
         if missing > 0 or not books.would_host(node, gpus, demand, leaving):
             return None
         return leaving
 
     def _least(self, needs: dict[int, int], victims: dict[int, Job]) -> list[Job]:
         """Spare, most valuable first, each victim without which there is still room."""
+        key = self._index.key
         spareable = {
             node: self._books.claimable_on(node).bit_count()
             + sum(gpus_on(job, node) for job in victims.values())
             - gpus
             for node, gpus in needs.items()
         }
-        ordered = sorted(victims.values(), key=lambda job: (self._index.key(job), job.rank))
         kept = []
-        for job in ordered:
+        for job in sorted(victims.values(), key=lambda job: (key(job), job.rank)):
             on = [(node, mask.bit_count()) for node, mask in job.placement or () if node in needs]
             if all(spareable[node] >= count for node, count in on) and not job.demand.resources:
                 for node, count in on:
@@ -250,7 +297,10 @@ class Room:
 
 def gpus_on(job: Job, node: int) -> int:
     """GPUs that a running job holds on a node."""
-    return sum(mask.bit_count() for where, mask in job.placement or () if where == node)
+    for where, mask in job.placement or ():
+        if where == node:
+            return mask.bit_count()
+    return 0
 
 
 def held_on(job: Job, nodes: int) -> int:
@@ -258,7 +308,7 @@ def held_on(job: Job, nodes: int) -> int:
     return sum(mask.bit_count() for node, mask in job.placement or () if node >= 0 and nodes >> node & 1)
 
 
-def borrowers(plan: Plan, job: Job, by: Order, spare: Spare) -> list[Job] | None:
+def borrowers(plan: Plan, job: Job, by: Order, settled: int) -> list[Job] | None:
     """Choose, last in the order first, borrowers that must give way for a job within its guarantee.
 
     Each victim's partition, and every one above it below the lowest common ancestor, is above its guarantee
@@ -273,7 +323,7 @@ def borrowers(plan: Plan, job: Job, by: Order, spare: Spare) -> list[Job] | None
     chosen: list[Job] = []
     with plan.trial():
         for _, _, victim in reversed(list(index.entries)):
-            if not plan.freeable(victim) or (spare is not None and spare(victim)):
+            if not plan.freeable(victim) or plan.now < victim.run_from + settled:
                 continue
             if not _borrows(victim, demand):
                 continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from analysim.cluster.capacity import Capacity
-from analysim.jobs import Demand, Job, Option, Placement
+from analysim.cluster.capacity import Capacity, bits_of
+from analysim.jobs import NOWHERE, Demand, Job, Option, Placement
 from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.books import Books
 from analysim.plan.releases import claimable
@@ -35,6 +35,33 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
         if placement is not None:
             return placement, option
     return BLOCKED["quota"] if refused else why_not(books, job)
+
+
+def search_move(
+    books: Books, job: Job, placer: Placer, avoided: int = 0
+) -> tuple[Placement, Option] | Blocked:
+    """Find a place that a running job could move to; it counts in its partition already, so quota is not asked."""
+    for option in job.demand.options:
+        books.placements += 1
+        placement = placer.place(books.capacity, job, option, option.mask & ~avoided)
+        if placement is not None and placement[0][0] != NOWHERE:
+            return placement, option
+    return BLOCKED["fragmented"]
+
+
+def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
+    """List up to ``count`` eligible nodes that have not enough free GPUs for a piece of a gang, most free first."""
+    found: list[tuple[int, int]] = []
+    for option in demand.options:
+        levels = books.capacity.levels[option.gpu_type] if demand.gpus else []
+        each = demand.per_node or min(demand.gpus, option.largest)
+        for free in range(min(each, len(levels)) - 1, -1, -1):
+            for node in bits_of(levels[free] & option.mask):
+                if len(found) == count:
+                    return found
+                if books.topology.gpu_count[node] >= each:
+                    found.append((node, each - free))
+    return found
 
 
 def all_free(capacity: Capacity, placement: Placement) -> bool:

@@ -6,11 +6,12 @@ from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
-from analysim.policy.placement import Placer
+from analysim.policy.placement import PLACERS, Placer, RackFirst
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
 __all__ = [
     "MICROSECONDS",
+    "PLACERS",
     "Blocked",
     "Duration",
     "Job",
@@ -21,6 +22,7 @@ __all__ = [
     "Placer",
     "Plan",
     "Policy",
+    "RackFirst",
     "Trial",
     "seconds",
     "to_seconds",

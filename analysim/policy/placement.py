@@ -18,6 +18,7 @@ class Placer:
     """Base of the strategies; a subclass chooses one node, and whole nodes, its own way."""
 
     name = ""
+    counts_only = False
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -217,6 +218,7 @@ class Anywhere(First):
     """Any free GPUs of one type, by node order: relaxes the gang rule to a count."""
 
     name = "any"
+    counts_only = True
 
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Gather GPUs node by node until there are enough."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysim.engine import Progress, Simulation
 from analysim.run.dumping import as_written
-from analysim.run.inputs import Inputs, read_policy_source
+from analysim.run.inputs import Inputs, source_of
 from analysim.tables import RunTables
 
 Report = Callable[[Progress], None]
@@ -38,7 +38,7 @@ def execute(inputs: Inputs, *, check: bool = False, report: Report | None = None
     at fault, ``InvariantError`` when the engine is, ``ConfigError`` when the inputs do not go together.
     """
     policy = inputs.policy(inputs.config.options)
-    source = read_policy_source(inputs.policy)
+    source = source_of(inputs.policy)
     simulation = Simulation(
         inputs.trace.frame, inputs.cluster, policy, inputs.config, check=check, report=report
     )

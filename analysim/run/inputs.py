@@ -69,7 +69,7 @@ def check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:
     validate(policy.Options, dict(options), f"options of policy {policy.name!r}")
 
 
-def read_policy_source(policy: type[Policy]) -> bytes:
+def source_of(policy: type[Policy]) -> bytes:
     """Read the file that defines a policy; empty for one defined in a notebook or at a prompt."""
     try:
         return Path(inspect.getfile(policy)).read_bytes()

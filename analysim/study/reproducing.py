@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from analysim import shelf
 from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.errors import RunFolderError, ShelfError
+from analysim.policy import Policy
 from analysim.policy.loading import load_policy
 from analysim.run.folder import POLICY_FILE, TIMING_FILE, read_policy_source, read_record, read_timing
-from analysim.run.inputs import Inputs, load_inputs
+from analysim.run.inputs import Inputs, load_inputs, source_of
 from analysim.traces import read_trace
 
 
@@ -23,22 +25,32 @@ def load_again(folder: Path) -> Inputs:
     """
     record = read_record(folder)
     config = RunConfig.model_validate(record["config"])
-    source = read_policy_source(folder)
-    if not source or sha256(source).hexdigest() != record["policy"]["sha256"]:
-        raise RunFolderError(
-            f"{folder / POLICY_FILE} is not the policy that the run was made with.",
-            "Put the original back, or simulate anew.",
-        )
+    policy = _load_policy_again(config.policy, folder, record["policy"])
     path = _find_trace(config.trace, folder)
     trace = read_trace(path, config.columns)
     if trace.sha256 != record["trace"]["sha256"]:
-        raise RunFolderError(
-            f"{path} has changed since the run {folder}.", "Put the original back, or simulate anew."
-        )
+        raise _changed(f"{path} has changed since the run {folder}.")
     cluster = ClusterConfig.model_validate(record["topology"]["cluster"])
-    policy = load_policy(str(folder / POLICY_FILE))
     inputs = load_inputs(config, policy=policy, cluster=cluster, trace=trace)
     return replace(inputs, cluster_origin=record["topology"]["origin"])
+
+
+def _load_policy_again(name: str, folder: Path, recorded: dict[str, Any]) -> type[Policy]:
+    """Load the copy of the policy's file; a ``module:Class`` from its own module."""
+    if sha256(read_policy_source(folder)).hexdigest() != recorded["sha256"]:
+        raise _changed(f"{folder / POLICY_FILE} is not the policy that the run was made with.")
+    if ":" not in name or name.endswith(".py"):
+        policy = load_policy(str(folder / POLICY_FILE))
+        policy.name = recorded["name"]  # a file without a name goes by the file's own
+        return policy
+    policy = load_policy(name)
+    if sha256(source_of(policy)).hexdigest() != recorded["sha256"]:
+        raise _changed(f"The module of {name} has changed since the run {folder}.")
+    return policy
+
+
+def _changed(message: str) -> RunFolderError:
+    return RunFolderError(message, "Put the original back, or simulate anew.")
 
 
 def _find_trace(name: str, folder: Path) -> Path:

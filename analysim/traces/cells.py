@@ -49,7 +49,7 @@ class Reading:
     """A column as integers in the unit of the frame, 0 where a cell is absent or bad.
 
     ``unread`` cells are not what the column holds. ``dates``: times are microseconds since 1970, not on a
-    clock of the trace's own; ``zones`` counts those with a time zone.
+    clock of the trace's own; ``zones`` counts those of ``submit_time`` with a time zone.
     """
 
     integers: Integers
@@ -146,7 +146,7 @@ def _read_numbers(raw: npt.NDArray[Any], column: Column) -> Reading:
 def _read_text(series: pd.Series, column: Column) -> Reading:
     """Read a column that is not numbers throughout: dates, durations such as 1h30m, or stray text."""
     if column.kind == "time":
-        dates = _read_mostly_dates(series)
+        dates = _read_mostly_dates(series, column)
         if dates is not None:
             return dates
     absent = series.isna().to_numpy() | series.str.lower().isin(_ABSENT_WORDS).to_numpy(bool)
@@ -159,12 +159,12 @@ def _read_text(series: pd.Series, column: Column) -> Reading:
     return reading
 
 
-def _read_mostly_dates(series: pd.Series) -> Reading | None:
+def _read_mostly_dates(series: pd.Series, column: Column) -> Reading | None:
     """Read text that is ISO 8601 dates for the most part; None where it is something else.
 
     Years and dates without hyphens are digits only: what the first cell is decides how they are read.
     """
-    stamps, zones = _parse_dates(series)
+    stamps = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
     found = (stamps.notna() & ~series.isin(_CLOCK_WORDS)).to_numpy()
     if 2 * found.sum() <= series.notna().sum() or series.iloc[int(found.argmax())].strip().isdigit():
         return None
@@ -176,14 +176,8 @@ def _read_mostly_dates(series: pd.Series) -> Reading | None:
     reading.absent[unread] = False
     reading.unread[unread] = True
     reading.too_large = reading.integers > LARGEST
-    reading.zones = zones
+    reading.zones = int(series.str.contains(_ZONE, na=False).sum()) if column.name == "submit_time" else 0
     return reading
-
-
-def _parse_dates(series: pd.Series) -> tuple[pd.Series, int]:
-    """Parse ISO 8601 in UTC (NaT where it is none) and count the cells with a time zone."""
-    stamps = pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True)
-    return stamps, int(series.str.contains(_ZONE, regex=True, na=False).sum())
 
 
 def _read_dates(series: pd.Series) -> Reading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,10 @@ class ColumnarTable:
     """
 
     def __init__(self, file: TraceFile) -> None:
+        self.file = file
         self.path = file.path
         self._frame = _read(file)
+        file.release()
         self.header = [str(name) for name in self._frame.columns]
         self.rows = len(self._frame)
         repeated = [name for name in self.header if self.header.count(name) > 1]
@@ -47,22 +49,27 @@ class ColumnarTable:
         integers = pd.api.types.is_integer_dtype(series.dtype) and series.dtype != np.uint64
         return series.astype(np.int64) if integers else self.text(name)
 
-    def keep(self, names: Iterable[str], texts: Iterable[str]) -> None:
-        """Let go of all columns but ``names``."""
-        self._frame = self._frame[list(dict.fromkeys(names))]
+    def keep(self, mapped: Mapping[str, str]) -> None:
+        """Let go of the columns that are not mapped."""
+        self._frame = self._frame[list(dict.fromkeys(mapped.values()))]
+
+    def drop(self, name: str) -> None:
+        """Let go of a column; its cells can still be looked up."""
+        del self._frame[name]
 
     def cells(self, wanted: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Cell]:
         """Look up cells by (row from 0, column)."""
-        return {key: Cell(key[0] + 1, None, self._written(*key)) for key in wanted}
+        frame = _read(self.file)
+        return {(row, name): Cell(row + 1, None, _written(frame[name].iloc[row])) for row, name in wanted}
 
-    def _written(self, row: int, name: str) -> str:
-        value = self._frame[name].iloc[row]
-        return "" if value is None else str(value)
+
+def _written(value: object) -> str:
+    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
 
 
 def _read(file: TraceFile) -> pd.DataFrame:
     try:
-        frame: pd.DataFrame = pd.read_parquet(io.BytesIO(file.data), engine="pyarrow")
+        frame: pd.DataFrame = pd.read_parquet(io.BytesIO(file.contents), engine="pyarrow")
     except ImportError as error:
         raise MissingExtraError(
             f"{file.path} is a Parquet file, which needs pyarrow.",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +14,7 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.opening import TraceFile
 from analysim.traces.problems import Cell
+from analysim.traces.schema import BY_NAME
 
 Integers = npt.NDArray[np.int64]
 
@@ -41,10 +40,14 @@ class DelimitedTable:
         self.file = file
         self.path = file.path
         self.header = _read_header(file)
-        self._ends = _field_ends(file.data, len(self.header))
+        self._ends = _field_ends(file.contents, len(self.header))
         if self._ends is None:
             self._check_rows()
-        self._frame = self._read()
+        if not file.packed:
+            file.release()  # pandas reads it by path: no need to hold it twice
+        self._frame = self._parse(names=self.header, header=0)
+        file.release()
+        self._id_bytes = np.empty(0, np.int64)
         self.rows = len(self._frame)
         if self.rows == 0:
             raise TraceError(f"{self.path} has column names but no rows.", "A trace has a line for each job.")
@@ -58,18 +61,24 @@ class DelimitedTable:
         self._read_texts([name])
         return self._frame[name]
 
-    def keep(self, names: Iterable[str], texts: Iterable[str]) -> None:
-        """Let go of all columns but ``names``; of these, ``texts`` will be wanted as text."""
-        self._frame = self._frame[list(dict.fromkeys(names))]
-        self._read_texts(texts)
+    def keep(self, mapped: Mapping[str, str]) -> None:
+        """Let go of the columns that are not mapped (schema name: column), and get text ready as text."""
+        if "job_id" in mapped:
+            self._id_bytes = self._count_bytes(mapped["job_id"])
+        self._ends = None
+        self._frame = self._frame[list(dict.fromkeys(mapped.values()))]
+        self._read_texts(own for name, own in mapped.items() if BY_NAME[name].kind == "text")
+
+    def drop(self, name: str) -> None:
+        """Let go of a column; its cells can still be looked up."""
+        del self._frame[name]
 
     def _read_texts(self, names: Iterable[str]) -> None:
         """Read those columns again which pandas took for numbers, or for numbers in part."""
         again = [name for name in dict.fromkeys(names) if not _is_text(self._frame[name])]
         if again:
             positions = [self.header.index(name) for name in again]
-            source = io.BytesIO(self.file.data)
-            texts = self._parse(source, names=self.header, header=0, usecols=positions, dtype=str)
+            texts = self._parse(names=self.header, header=0, usecols=positions, dtype=str)
             self._frame = self._frame.assign(**{name: texts[name] for name in again})
 
     def ids(self, name: str) -> pd.Series:
@@ -81,18 +90,18 @@ class DelimitedTable:
         if inferred.dtype != np.int64:
             return self.text(name)
         digits = _count_digits(inferred.to_numpy())
-        if np.array_equal(self._count_bytes(name), digits):
+        if np.array_equal(self._id_bytes, digits):
             return inferred
         texts = self.text(name)
         return inferred if np.array_equal(texts.str.len().to_numpy(), digits) else texts
 
     def _count_bytes(self, name: str) -> Integers:
-        """Count the bytes of each cell as the file has them; empty where the fields were not counted."""
+        """Count the bytes of each cell as the file has them; none where the fields were not found."""
         if self._ends is None:
             return np.empty(0, np.int64)
         position = self.header.index(name)
         starts = self._ends[1:, position - 1] if position else self._ends[:-1, -1]
-        return self._ends[1:, position] - starts - 1
+        return self._ends[1:, position].astype(np.int64) - starts - 1
 
     def cells(self, wanted: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Cell]:
         """Look up cells by (row from 0, column) as the file has them."""
@@ -107,16 +116,10 @@ class DelimitedTable:
                 break
         return found
 
-    @cached_property
-    def _source(self) -> str | io.BytesIO:
-        """What pandas reads fastest: it reads large plain files by path, on several threads."""
-        plain = not self.file.packed and Path(self.path).is_file()
-        return self.path if plain else io.BytesIO(self.file.data)
-
-    def _read(self) -> pd.DataFrame:
-        return self._parse(self._source, names=self.header, header=0)
-
-    def _parse(self, source: str | io.BytesIO, **options: object) -> pd.DataFrame:
+    def _parse(self, **options: object) -> pd.DataFrame:
+        # By path, pandas reads a large plain file on several threads.
+        by_path = self.file.lasting and not self.file.packed
+        source = self.path if by_path else io.BytesIO(self.file.contents)
         with warnings.catch_warnings():
             # A column of mixed types is read again as text, see `text`.
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
@@ -194,7 +197,7 @@ def _is_number(text: str) -> bool:
 
 def _records(file: TraceFile) -> Iterator[tuple[int, list[str]]]:
     """Yield (line on which it begins, fields) of each record; blank lines are none."""
-    text = io.TextIOWrapper(io.BytesIO(file.data), encoding="utf-8-sig", newline="")
+    text = io.TextIOWrapper(io.BytesIO(file.contents), encoding="utf-8-sig", newline="")
     reader = csv.reader(text, skipinitialspace=True)
     line = 1
     try:
@@ -207,7 +210,7 @@ def _records(file: TraceFile) -> Iterator[tuple[int, list[str]]]:
 
 
 def _ragged(file: TraceFile, row: int, line: int, fields: list[str], expected: int) -> tuple[str, str]:
-    if any("\n" in field for field in fields) and file.data.count(_QUOTE) % 2:
+    if any("\n" in field for field in fields) and file.contents.count(_QUOTE) % 2:
         return (
             f"{file.path}, row {row + 1} (line {line}): a quotation mark is opened and never closed.",
             "Close it, or remove it.",
@@ -226,7 +229,7 @@ def _count_digits(integers: Integers) -> Integers:
     return np.searchsorted(_POWERS, np.where(negative, -integers, integers), side="right") + 1 + negative
 
 
-def _field_ends(data: bytes, columns: int) -> Integers | None:
+def _field_ends(data: bytes, columns: int) -> npt.NDArray[np.uint32] | Integers | None:
     """Find where each field ends: an array (records with the header, columns) of byte positions.
 
     Returns None where that shape does not hold: ragged rows, blank lines, stray quotation marks.
@@ -234,6 +237,7 @@ def _field_ends(data: bytes, columns: int) -> Integers | None:
     length = len(data)
     while data[length - 1] in _BLANK:
         length -= 1
+    kind = np.uint32 if length < 2**32 else np.int64
     blocks = []
     inside = np.uint8(0)
     quoted = _QUOTE in data
@@ -244,8 +248,8 @@ def _field_ends(data: bytes, columns: int) -> Integers | None:
             parity = np.bitwise_xor.accumulate((block == _QUOTE).view(np.uint8)) ^ inside
             ends &= parity == 0
             inside = parity[-1]
-        blocks.append(np.flatnonzero(ends) + start)
-    positions = np.append(np.concatenate(blocks), length)
+        blocks.append((np.flatnonzero(ends) + start).astype(kind))
+    positions = np.append(np.concatenate(blocks), kind(length))
     newlines = np.flatnonzero(np.frombuffer(data, np.uint8)[positions[:-1]] == _NEWLINE)
     expected = np.arange(columns - 1, positions.size - 1, columns)
     if positions.size % columns or inside or not np.array_equal(newlines, expected):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,15 +41,19 @@ class Draft:
             ColumnarTable(self.file) if self.file.format == "parquet" else DelimitedTable(self.file)
         )
         self.mapped = map_columns(self.file.path, self.table.header, columns)
-        texts = [own for name, own in self.mapped.items() if BY_NAME[name].kind == "text"]
-        self.table.keep(self.mapped.values(), texts)
+        self.table.keep(self.mapped)
         self.findings: list[Finding] = []
         self.time_origin: str | None = None
         self.notes = ignored_note(self.table.header, self.mapped)
         self._values: dict[str, Any] = {}
         self._readings: dict[str, Reading] = {}
+        uses = Counter(self.mapped.values())
         for column in COLUMNS:
             self._read(column)
+            own = self.mapped.get(column.name, "")
+            uses[own] -= 1
+            if uses[own] == 0:
+                self.table.drop(own)
         self._check_gangs()
         self._set_clock()
         self._check_withdrawals()
@@ -179,6 +184,8 @@ def _is_measure(series: pd.Series) -> bool:
 
 def _tidy(texts: pd.Series, column: Column) -> pd.Series:
     """Take the blanks out of ``A100 | H100``; leave other text as it is."""
-    if column.name == "gpu_type":
-        return texts.str.replace(r"\s*\|\s*", "|", regex=True).str.strip()
-    return texts
+    if column.name != "gpu_type":
+        return texts
+    codes, words = pd.factorize(texts)
+    tidy = ["|".join(part.strip() for part in word.split("|")) for word in words]
+    return pd.Series(pd.array(tidy, dtype="str").take(codes))

@@ -43,28 +43,24 @@ def generate(
     """
     wanted = _merge(find_profile(profile), profile, {"jobs": jobs, "gpus": gpus, "load": load}, options or {})
     draw = _Streams(seed)
-    count = wanted.jobs
-    leader = _find_leaders(draw("bursts").random(count) < wanted.burst_share)
-    sizes = _pick(draw("sizes"), _fitting_sizes(wanted), count)[leader]
+    leader = _find_leaders(draw("bursts").random(wanted.jobs) < wanted.burst_share)
+    sizes = _pick(draw("sizes"), _fitting_sizes(wanted), wanted.jobs)[leader]
     durations = _draw_durations(draw("durations"), wanted, sizes)
     span_s = None if span is None else seconds(span) / MICROSECONDS
     if span_s is None and wanted.load is not None:
-        span_s = float(sizes @ durations) / MICROSECONDS / (_capacity(wanted) * wanted.load)
-    submits = _draw_submits(draw("arrivals"), wanted, leader, span_s)
+        span_s = (
+            float(sizes.astype(np.float64) @ durations) / MICROSECONDS / (_capacity(wanted) * wanted.load)
+        )
     values = {
-        "submit_us": submits,
+        "submit_us": _draw_submits(draw("arrivals"), wanted, leader, span_s),
         "duration_us": durations,
         "gpu_milli": sizes * GPU_MILLI,
         **_draw_owners(draw, wanted, leader),
-        "priority": _pick(draw("priorities"), wanted.priorities, count)[leader],
-        "preemptible": draw("preemptible").random(count)[leader] >= wanted.nonpreemptible_share,
+        **_draw_traits(draw, wanted, leader),
     }
-    for target, mix in (("status", wanted.statuses), ("gpu_type", wanted.gpu_types)):
-        if mix:
-            values[target] = _texts(list(mix), _pick_index(draw(target), list(mix.values()), count))
-    order = np.argsort(submits, kind="stable")
-    sorted_values = {name: column[order] for name, column in values.items()}
-    return make_frame({"job_id": np.arange(1, count + 1), **sorted_values}, count)
+    order = np.argsort(values["submit_us"], kind="stable")
+    ids = {"job_id": np.arange(1, wanted.jobs + 1)}
+    return make_frame(ids | {name: column[order] for name, column in values.items()}, wanted.jobs)
 
 
 class _Streams:
@@ -213,3 +209,18 @@ def _draw_owners(draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp])
         "partition": _texts([each.partition for each in tenants], tenant),
         "user": _texts(names, tenant * len(ranks) + user),
     }
+
+
+def _draw_traits(draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """Draw priority, preemptibility and GPU type, alike in a burst, and status."""
+    traits: dict[str, Any] = {
+        "priority": _pick(draw("priorities"), profile.priorities, leader.size)[leader],
+        "preemptible": draw("preemptible").random(leader.size)[leader] >= profile.nonpreemptible_share,
+    }
+    if profile.statuses:
+        index = _pick_index(draw("status"), list(profile.statuses.values()), leader.size)
+        traits["status"] = _texts(list(profile.statuses), index)
+    if profile.gpu_types:
+        index = _pick_index(draw("gpu_type"), list(profile.gpu_types.values()), leader.size)[leader]
+        traits["gpu_type"] = _texts(list(profile.gpu_types), index)
+    return traits

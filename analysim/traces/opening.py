@@ -29,18 +29,36 @@ _BOM = b"\xef\xbb\xbf"
 _SUFFIXES = (".gz", ".csv", ".parquet")
 
 
-@dataclass(frozen=True)
+@dataclass
 class TraceFile:
-    """The contents of a trace file, unpacked; ``sha256`` is of the bytes on disk.
+    """A trace file whose contents can be let go of and read again; ``sha256`` is of the bytes on disk.
 
     ``packed`` tells whether the bytes on disk are compressed.
     """
 
     path: str
-    data: bytes
     sha256: str
     format: str
     packed: bool
+    _contents: bytes | None
+
+    @property
+    def contents(self) -> bytes:
+        """The file unpacked."""
+        if self._contents is None:
+            raw = _read_bytes(Path(self.path), self.path)
+            return _unpack(raw, self.path) if self.packed else raw
+        return self._contents
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it can be read a second time, which a pipe cannot."""
+        return Path(self.path).is_file()
+
+    def release(self) -> None:
+        """Let go of the contents where they can be read again."""
+        if self.lasting:
+            self._contents = None
 
     @property
     def name(self) -> str:
@@ -62,10 +80,10 @@ def open_trace_file(path: str | Path) -> TraceFile:
     data = _unpack(raw, where) if packed else raw
     if not data or data.isspace() or data == _BOM:
         raise TraceError(f"{where} is empty.", "A trace has a line of column names and a line for each job.")
-    if data.startswith(_PARQUET):
-        return TraceFile(where, data, sha256(raw).hexdigest(), "parquet", packed)
-    _check_text(data, where)
-    return TraceFile(where, data, sha256(raw).hexdigest(), "csv", packed)
+    parquet = data.startswith(_PARQUET)
+    if not parquet:
+        _check_text(data, where)
+    return TraceFile(where, sha256(raw).hexdigest(), "parquet" if parquet else "csv", packed, data)
 
 
 def _read_bytes(path: Path, where: str) -> bytes:

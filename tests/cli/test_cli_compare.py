@@ -12,6 +12,7 @@ from small_run import SIMULATE, TRACE, Command
 COMPARE = ("compare", "--trace", "prod.csv", "--topology", "tiny", "--policy", "fifo", "--policy", "sjf")
 
 
+@pytest.mark.slow
 def test_policies_on_one_trace(analysim: Command, here: Path) -> None:
     result = analysim(*COMPARE)
     assert result.exit_code == 0, result.stderr
@@ -129,6 +130,7 @@ def test_an_existing_comparison_is_not_touched_unless_forced(analysim: Command, 
     assert analysim(*COMPARE, "--no-figures", "--out", "mine", "--force").exit_code == 0
 
 
+@pytest.mark.slow
 def test_plot_draws_finished_runs(analysim: Command, here: Path) -> None:
     analysim(*SIMULATE, "--out", "one")
     analysim(*SIMULATE, "--out", "two")
@@ -157,6 +159,7 @@ def test_plot_needs_a_run(analysim: Command) -> None:
     assert result.stderr == "error: nowhere is not a finished run: it has no readable run.json.\n"
 
 
+@pytest.mark.slow
 def test_rerun_gives_the_same_bytes(analysim: Command, here: Path) -> None:
     analysim(*SIMULATE[:-1], "--out", "one", "--load", "1.1", "--until", "10m", "--set", "policy.skip=true")
     result = analysim("rerun", "one")
@@ -186,6 +189,19 @@ def test_rerun_needs_neither_the_policy_file_nor_the_topology_file(analysim: Com
     (here / "policies/mine.py").write_text("raise RuntimeError\n")
     (here / "own.yaml").unlink()
     assert analysim("rerun", "one", "--quiet").exit_code == 0
+
+
+def test_rerun_of_a_policy_without_a_name_and_of_a_class_in_a_module(
+    analysim: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "    def schedule(self, plan):\n        for job in plan.pending:\n            plan.start(job)\n"
+    head = "from analysim.policy import Policy\n"
+    (here / "nameless.py").write_text(f"{head}class Nameless(Policy):\n{body}")
+    (here / "two_policies.py").write_text(f"{head}class One(Policy):\n{body}class Two(Policy):\n{body}")
+    monkeypatch.syspath_prepend(here)
+    for policy in ("nameless.py", "two_policies:Two"):
+        assert analysim(*SIMULATE, "--policy", policy, "--out", "one", "--force").exit_code == 0
+        assert analysim("rerun", "one", "--quiet").exit_code == 0
 
 
 def test_rerun_finds_its_trace_from_elsewhere(

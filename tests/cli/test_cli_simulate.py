@@ -131,6 +131,7 @@ def test_two_runs_into_one_folder_are_refused_unless_forced(analysim: Command, h
     assert sorted(each.name for each in here.iterdir()) == ["mine", "prod.csv"]
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes_wherever_it_is_written(analysim: Command, here: Path) -> None:
     analysim("simulate", "--trace", "prod.csv", "--topology", "tiny", "--out", "one")
     analysim("simulate", "--trace", "prod.csv", "--topology", "tiny", "--out", "two/deep", "--quiet")

@@ -66,7 +66,7 @@ class Chaos(Policy):
 
     def _stop_some(self, plan: Plan) -> None:
         for job in plan.running:
-            if not plan.freeable(job) or self.dice.random() > 0.3:
+            if not _may_stop(plan, job) or self.dice.random() > 0.3:
                 continue
             mode = self.dice.choice(MODES if self.options.cancels else MODES[:4])
             plan.preempt(job, mode)
@@ -101,9 +101,9 @@ class Chaos(Policy):
         if plan.start(job):
             return
         by, above = self.dice.choice([(self.important, -job.priority), (self.newest, -job.submit)])
-        victims = plan.room(job, by=by, above=above)
+        victims = plan.room(job, by=by, above=above, spare=lambda other: not _may_stop(plan, other))
         if victims is None:
-            victims = plan.reclaim(job, by=by)
+            victims = plan.reclaim(job, by=by, spare=lambda other: not _may_stop(plan, other))
         if victims:
             mode = self.dice.choice(["checkpoint", "kill"])
             assert all(plan.freeable(victim) for victim in victims)
@@ -115,7 +115,7 @@ class Chaos(Policy):
     def _move_some(self, plan: Plan) -> None:
         stopped_or_started = {job for job in plan.books.touched}
         for job in plan.running:
-            if job in stopped_or_started or not plan.freeable(job) or self.dice.random() > 0.4:
+            if job in stopped_or_started or not _may_stop(plan, job) or self.dice.random() > 0.4:
                 continue
             if self.dice.random() < 0.5:
                 plan.migrate(job, PLACERS["spread"]())
@@ -126,7 +126,7 @@ class Chaos(Policy):
     def _what_if(self, plan: Plan, keep: bool) -> None:
         with plan.trial() as trial:
             for job in plan.running:
-                if plan.freeable(job) and job not in plan.books.touched and self.dice.random() < 0.3:
+                if _may_stop(plan, job) and job not in plan.books.touched and self.dice.random() < 0.3:
                     plan.preempt(job, self.dice.choice(["checkpoint", "kill"]))
             with plan.trial() as inner:
                 for job in plan.pending:
@@ -155,3 +155,8 @@ class Chaos(Policy):
                 plan.wake_at(plan.now + 1)
                 plan.note("useless", 1)
         self.dice = usual
+
+
+def _may_stop(plan: Plan, job: Job) -> bool:
+    """Spare what started at this very instant: a stint of no time leaves no segments for the checks to see."""
+    return plan.freeable(job) and job.hold_from < plan.now

@@ -26,7 +26,7 @@ from tests.property.independent_run import (
 def share_of(book: JobBook, machines: dict[str, Machine]) -> dict[tuple[str, int], tuple[int, int, int]]:
     """What a job asks of a node, for each (GPU type, size): GPUs, CPUs and memory."""
     wanted = book.given["gpu_type"]
-    wanted = wanted.split("|") if isinstance(wanted, str) and wanted else None
+    wanted = wanted.split("|") if wanted else None
     kinds = {(machine.gpu_type, machine.size) for machine in machines.values() if machine.size}
     eligible = [size for gpu_type, size in kinds if wanted is None or gpu_type in wanted]
     per_node = number(book.given["gpus_per_node"]) or 0
@@ -60,7 +60,7 @@ def demand_mix(books: list[JobBook], machines: dict[str, Machine]) -> list[tuple
     for book in books:
         if book.gpus:
             needs = share_of(book, machines)
-            counts[book.given["gpu_type"] or "", tuple(sorted(needs.items()))] += 1
+            counts[book.given["gpu_type"], tuple(sorted(needs.items()))] += 1
             total += 1
     mix, covered = [], 0
     for share, jobs in counts.most_common():  # equal counts in order of first appearance
@@ -107,7 +107,9 @@ def _moment(
     held = dict.fromkeys(machines, 0)
     cpus = dict.fromkeys(machines, 0)
     memory = dict.fromkeys(machines, 0)
-    pending, running, waiting = [], [], []
+    pending: list[JobBook] = []
+    running: list[JobBook] = []
+    waiting: list[JobBook] = []
     productive = Fraction(0)
     for book in books:
         rows = [row for row in book.rows if row.start <= now < row.end]
@@ -159,7 +161,7 @@ def stranded(moment: Moment, machines: dict[str, Machine]) -> int:
     """Free GPUs on nodes too small for the earliest pending job of every partition with one."""
     heads: dict[str, JobBook] = {}
     for book in moment.pending:
-        heads.setdefault(book.given["partition"], book)
+        heads.setdefault(book.given.get("leaf", book.given["partition"]), book)
     shares = [share_of(book, machines) for book in heads.values()]
     total = 0
     for name, (gpus, *_) in moment.free.items():

@@ -25,6 +25,11 @@ def number(value: Any, scale: int = 1) -> int | None:
     return None if value is None or value != value else round(float(value) * scale)
 
 
+def label(value: Any) -> str:
+    """A name; empty for NaN."""
+    return value if isinstance(value, str) else ""
+
+
 @dataclass
 class Row:
     """One row of ``segments``."""
@@ -76,7 +81,10 @@ class JobBook:
 def read_jobs(tables: RunTables) -> list[JobBook]:
     """Read jobs in rank order and derive first start, end and time held from their rows."""
     books = []
-    for rank, given in enumerate(tables.jobs.to_dict("records")):
+    for rank, cells in enumerate(tables.jobs.to_dict("records")):
+        given = {str(name): cell for name, cell in cells.items()}
+        for name in ("tenant", "partition", "gpu_type"):
+            given[name] = label(given[name])
         books.append(
             JobBook(
                 rank,
@@ -148,7 +156,7 @@ def read_machines(tables: RunTables) -> dict[str, Machine]:
     """Read ``capacity``, nodes in topology order."""
     machines: dict[str, Machine] = {}
     for cell in tables.capacity.to_dict("records"):
-        machine = machines.setdefault(cell["node"], Machine(cell["gpu_type"] or ""))
+        machine = machines.setdefault(cell["node"], Machine(label(cell["gpu_type"])))
         gpus = number(cell["gpus"]) or 0
         machine.size = max(machine.size, gpus)
         change = (

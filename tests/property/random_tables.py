@@ -79,6 +79,7 @@ class _Play:
         self.random = random
         self.unit = random.choice((1, 333_333, 1_000_000, 60_000_000))
         self.origin = random.choice((0, 1_600_000_000_000_000))
+        self.partitioned = random.random() < 0.7
         self.segments: list[tuple[Any, ...]] = []
         self.capacity: list[tuple[Any, ...]] = []
         self.nodes = self._make_nodes()
@@ -105,6 +106,7 @@ class _Play:
         random = self.random
         gpus = random.choice((0, 1, 1, 1, 2, 2, 3, 4, 8, 8, 12, 16))
         given = {
+            "leaf": random.choice(("p", "q", "root")) if self.partitioned else "root",
             "tenant": random.choice(("red", "blue/x", "blue/y")),
             "partition": random.choice(("p", "q", "")),
             "gpus_per_node": random.choice((0, 0, 0, gpus, 1)) if gpus else 0,
@@ -340,5 +342,9 @@ def _job_row(life: Life) -> dict[str, Any]:
 
 
 _EXAMPLE = Life(
-    0, 0, 0, 0, dict.fromkeys(("tenant", "partition", "gpus_per_node", "gpu_type", "cpus", "memory_gb"))
+    0,
+    0,
+    0,
+    0,
+    dict.fromkeys(("leaf", "tenant", "partition", "gpus_per_node", "gpu_type", "cpus", "memory_gb")),
 )

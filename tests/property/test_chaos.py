@@ -53,6 +53,3 @@ def test_the_books_hold_whatever_a_policy_does(
         *check_work_done(tables),
     ]
     assert faults == []
-    assert outcome.simulation.books.capacity.free_milli == outcome.simulation.topology.gpus * 1000 or any(
-        tables.jobs["state"] == "unfinished"
-    )

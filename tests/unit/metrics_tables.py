@@ -69,7 +69,7 @@ def tables(nodes: list[dict[str, Any]], jobs: list[dict[str, Any]], rows: list[d
     """Put rows together to the tables of a run."""
     empty = pd.DataFrame()
     return RunTables(
-        pd.DataFrame(jobs, columns=list(job(0, 0, 0, 0))),
+        pd.DataFrame(jobs, columns=list(jobs[0] if jobs else job(0, 0, 0, 0))),
         pd.DataFrame(rows, columns=list(row(0, "", 0, 0, 0))),
         pd.DataFrame(nodes),
         empty,

@@ -119,6 +119,13 @@ def test_stranded_asks_every_partition() -> None:
     assert situation(nodes, held, others)["stranded_gpus"] == 0.0
 
 
+def test_stranded_goes_by_the_leaf_that_jobs_are_counted_in() -> None:
+    # Partitions p and q of the trace are one pool here, so only job 1, which needs 3, is first of a queue.
+    nodes = [node("a", 4)]
+    jobs = [waiting(1, 3, leaf="root"), waiting(2, 2, partition="q", leaf="root")]
+    assert situation(nodes, {"a": 2}, jobs, leaf="root")["stranded_gpus"] == 2.0
+
+
 def test_reserved_job_does_not_strand() -> None:
     # Job 1 (4 GPUs) is reserved from the start: nobody is pending, and 2 free GPUs are not stranded.
     jobs = [

@@ -175,7 +175,7 @@ def test_order_of_rows_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("column", "value"), [("job_id", 99), ("node", "c")])
-def test_tables_of_different_runs_are_refused(column: str, value: object) -> None:
+def test_tables_of_different_runs_are_refused(column: str, value: int | str) -> None:
     run = six_jobs()
     run.segments.loc[5, column] = value
     with pytest.raises(InvariantError, match=f"{value}.*which jobs or capacity lack"):

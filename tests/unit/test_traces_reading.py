@@ -345,7 +345,9 @@ def test_every_column_is_documented() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    names=st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from('",;\n')), min_size=1),
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from('",;\n')), min_size=1
+    ),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     newline=st.sampled_from(["\n", "\r\n"]),
 )
