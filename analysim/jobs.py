@@ -232,7 +232,7 @@ class Workload:
         self.count = len(frame)
         self.submit_us: Integers = frame["submit_us"].to_numpy(np.int64)
         self.duration_us: Integers = frame["duration_us"].to_numpy(np.int64)
-        self.priority: Integers = frame["priority"].to_numpy(np.int64)
+        self.priority: list[int] = frame["priority"].tolist()
         self.work_us: Integers = self.duration_us
         self.demand_of: Integers = np.full(self.count, -1, np.int64)
         self.demands: list[Demand] = []
@@ -364,6 +364,11 @@ class Job:
         return self.demand.leaf.name
 
     @property
+    def tier(self) -> int:
+        """Priority tier of the job's partition; larger goes first."""
+        return self.demand.leaf.priority_tier
+
+    @property
     def tenant(self) -> str:
         """Tenant path as the trace has it."""
         return str(self.source.value("tenant", self.rank))
@@ -381,7 +386,7 @@ class Job:
     @property
     def priority(self) -> int:
         """Priority as the trace has it; larger is more important."""
-        return int(self.source.priority[self.rank])
+        return self.source.priority[self.rank]
 
     @property
     def preemptible(self) -> bool:

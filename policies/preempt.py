@@ -42,8 +42,7 @@ class Preempt(Policy):
 
     def rank(self, job: Job, plan: Plan) -> tuple[int, int, int]:
         """Class and level of a job: tier of its partition, priority, level; smaller goes first."""
-        tier = plan.partition(job).priority_tier
-        return (-tier, -job.priority, bisect_right(self.options.thresholds, self._service(job, plan)))
+        return (-job.tier, -job.priority, bisect_right(self.options.thresholds, self._service(job, plan)))
 
     def _service(self, job: Job, plan: Plan) -> int:
         return plan.attained(job) - self._forgiven.get(job.rank, 0)

@@ -139,5 +139,5 @@ def print_sizes(tables: dict[str, pd.DataFrame]) -> None:
         texts = [_shown(mean, show_time) for mean in means]
         ratios = [mean / means[0] if means[0] else math.nan for mean in means]
         cells = [_with_ratio(*pair) for pair in zip(texts[1:], ratios[1:], strict=True)]
-        rows.append([f"{size} GPUs", f"{int(jobs):,}", texts[0], *cells])
+        rows.append([size, f"{int(jobs):,}", texts[0], *cells])
     print_table(rows)

@@ -146,4 +146,9 @@ class Capacity:
 
     def free_within(self, gpu_type: int, mask: int) -> int:
         """Count the free GPUs of a type on the nodes of ``mask``."""
-        return sum(count * (nodes & mask).bit_count() for count, nodes in enumerate(self.levels[gpu_type]) if count)
+        total = count = 0
+        for nodes in self.levels[gpu_type]:
+            if count:
+                total += count * (nodes & mask).bit_count()
+            count += 1
+        return total

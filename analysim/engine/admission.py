@@ -224,7 +224,7 @@ class Admission:
         if demand.per_node > largest:
             return f"asks for {demand.per_node} GPUs on a node; the largest in {where} has {largest}"
         if demand.resources:
-            cpus, memory = demand.cpu_milli / 1_000, demand.memory_mb / 1_000
+            cpus, memory = demand.cpu_milli / 1_000, demand.memory_mb / 1_024
             return f"asks for {cpus:g} CPUs and {memory:g} GB per GPU; no node in {where} has room for that"
         return f"asks for a gang of {demand.gpus} GPUs that the nodes of {where} cannot form"
 

@@ -119,7 +119,7 @@ def _given(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
         "gpus_per_node": frame["gpus_per_node"].to_numpy(np.int64),
         "gpu_type": frame["gpu_type"].to_numpy(),
         "cpus": frame["cpu_milli"].to_numpy(np.int64) / 1_000,
-        "memory_gb": frame["memory_mb"].to_numpy(np.int64) / 1_000,
+        "memory_gb": frame["memory_mb"].to_numpy(np.int64) / 1_024,
         "user": frame["user"].to_numpy(),
         "priority": frame["priority"].to_numpy(np.int64),
         "preemptible": frame["preemptible"].to_numpy(bool),
@@ -171,7 +171,7 @@ def _segments(simulation: Simulation) -> pd.DataFrame:
             "speed": speed / SPEED_ONE,
             "progress_s": _seconds(progress),
             "cpus": cpu_of[demand] * share / 1_000,
-            "memory_gb": memory_of[demand] * share / 1_000,
+            "memory_gb": memory_of[demand] * share / 1_024,
         }
     )
 

@@ -160,6 +160,10 @@ class _AfterEveryJob:
 _EVERY_JOB = _AfterEveryJob()
 
 
+Ahead = tuple[Any, int, int, Any, Job]
+"""A job lined up: key, rank, serial number, (group, demand) it came from (None: it just arrived), job."""
+
+
 class Walk:
     """One walk over the waiting jobs of an index, first to last, never back.
 
@@ -169,80 +173,76 @@ class Walk:
     pass frees capacity, what was passed over is taken up again behind the present position.
     """
 
+    __slots__ = ("_ahead", "_books", "_index", "_passed", "_serial")
+
     def __init__(self, index: WaitingIndex, books: Books) -> None:
         self._index = index
         self._books = books
         self._serial = 0
-        self._ahead: list[tuple[Any, int, int, Any, Any]] = []
         self._passed: list[tuple[Group, Demand | None]] = []
-        self._token = books.token
+        self._ahead: list[Ahead] = []
+        for job in books.fresh:
+            self._ahead.append((index.key_of(job), job.rank, 0, None, job))
+        if len(self._ahead) > 1:
+            self._ahead.sort()
 
     def __iter__(self) -> Iterator[Job]:
-        index = self._index
-        ahead = self._ahead
-        for job in self._books.fresh:
-            ahead.append((index.key_of(job), job.rank, 0, None, job))
-        ahead.sort()
-        return self._merge(index.tops[:])
-
-    def _merge(self, tops: list[tuple[Any, int, Group]]) -> Iterator[Job]:
         """Yield from the heads of the groups and from what is lined up ahead, whichever comes first."""
         books = self._books
         ahead = self._ahead
         root = books.tree.root
-        position = 0
-        count = len(tops)
-        while root.closed != books.number:
-            if position < count and (not ahead or tops[position][:2] < ahead[0][:2]):
-                key, rank, group = tops[position]
-                position += 1
-                if not books.opens(group):
-                    self._passed.append((group, None))
-                    continue
-                if len(group.heads) != 1:
-                    self._enter(group)
-                    continue
-                demand = group.heads[0][2]
-                job = group.queues[demand][0][2]
-            elif ahead:
-                key, rank, _, where, job = heappop(ahead)
+        token = books.token
+        tops = self._index.tops[:]
+        tops.reverse()
+        while tops or ahead:
+            if tops and (not ahead or tops[-1] < ahead[0]):
+                key, rank, group = tops.pop()
+                where = self._enter(group)
                 if where is None:
-                    demand = None
-                else:
-                    group, demand = where
-                    if not books.opens(group):
-                        self._passed.append(where)
-                        continue
+                    continue
+                job = group.queues[where[1]][0][2]
             else:
-                return
+                key, rank, _, where, job = heappop(ahead)
+                if where is not None and not books.opens(where[0]):
+                    self._passed.append(where)
+                    continue
             if books.offers(job):
                 yield job
-                if books.token != self._token:
+                if root.closed == books.number:
+                    return
+                if books.token != token:
+                    token = books.token
                     self._take_up(key, rank)
-            if demand is not None:
-                self._go_on(group, demand, key, rank)
+            if where is not None:
+                self._go_on(where, key, rank)
 
-    def _enter(self, group: Group) -> None:
-        """Line up the first job of each demand of a group."""
-        for key, rank, demand in group.heads:
+    def _enter(self, group: Group) -> tuple[Group, Demand] | None:
+        """Look into a group that is reached: its demand, or where there are several, line them all up."""
+        if not self._books.opens(group):
+            self._passed.append((group, None))
+            return None
+        heads = group.heads
+        if len(heads) == 1:
+            return group, heads[0][2]
+        for key, rank, demand in heads:
             self._push(key, rank, (group, demand), group.queues[demand][0][2])
+        return None
 
-    def _go_on(self, group: Group, demand: Demand, key: Any, rank: int) -> None:
+    def _go_on(self, where: tuple[Group, Demand], key: Any, rank: int) -> None:
         """Line up the next job of a demand, unless all of them can be passed over."""
-        if self._books.passes(demand):
-            self._passed.append((group, demand))
+        if self._books.passes(where[1]):
+            self._passed.append(where)
             return
-        entry = self._index.first_after(group, demand, key, rank)
+        entry = self._index.first_after(where[0], where[1], key, rank)
         if entry is not None:
-            self._push(entry[0], entry[1], (group, demand), entry[2])
+            self._push(entry[0], entry[1], where, entry[2])
 
-    def _push(self, key: Any, rank: int, where: Any, job: Any) -> None:
+    def _push(self, key: Any, rank: int, where: Any, job: Job) -> None:
         self._serial += 1
         heappush(self._ahead, (key, rank, self._serial, where, job))
 
     def _take_up(self, key: Any, rank: int) -> None:
         """Capacity was freed in this pass: line up again, behind this position, what was passed over."""
-        self._token = self._books.token
         passed, self._passed = self._passed, []
         for group, demand in passed:
             for each in [demand] if demand is not None else list(group.queues):
@@ -262,31 +262,43 @@ def walk_fresh(index: WaitingIndex, books: Books) -> Iterator[Job]:
             yield job
 
 
+Entry = tuple[Any, int, Job]
+"""A job in an order: key, rank, job."""
+
+
 class RunningIndex:
-    """Running jobs in one order, first to last or last to first."""
+    """Running jobs in one order; what came and went since the last look costs next to nothing."""
 
     def __init__(self, order: Order | None, books: Books) -> None:
         self.order = order
         self._books = books
-        self.entries: SortedList = SortedList()
-        self._entry_of: dict[int, tuple[Any, int, Job]] = {}
+        self._sorted: SortedList = SortedList()
+        self._entry_of: dict[int, Entry] = {}
+        self._unsorted: dict[int, Entry] = {}
+
+    @property
+    def entries(self) -> SortedList:
+        """All entries, first to last."""
+        if self._unsorted:
+            self._sorted.update(self._unsorted.values())
+            self._unsorted.clear()
+        return self._sorted
 
     def add(self, job: Job) -> None:
         """Enter a job that started, was moved or changed speed."""
         key = job.rank if self.order is None else self.order.key_of(job, self._books.face)
-        entry = self._entry_of[job.rank] = (key, job.rank, job)
-        self.entries.add(entry)
+        self.put_back((key, job.rank, job))
 
-    def remove(self, job: Job) -> tuple[Any, int, Job]:
+    def put_back(self, entry: Entry) -> None:
+        """Enter a job under the key it had."""
+        self._entry_of[entry[1]] = self._unsorted[entry[1]] = entry
+
+    def remove(self, job: Job) -> Entry:
         """Take out a job that stopped; the entry can be put back."""
         entry = self._entry_of.pop(job.rank)
-        self.entries.remove(entry)
+        if self._unsorted.pop(job.rank, None) is None:
+            self._sorted.remove(entry)
         return entry
-
-    def put_back(self, entry: tuple[Any, int, Job]) -> None:
-        """Enter a job under the key it had."""
-        self._entry_of[entry[1]] = entry
-        self.entries.add(entry)
 
     def key(self, job: Job) -> Any:
         """Return the key under which a running job stands."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysim.errors import InvariantError
 from analysim.metrics import compare_summaries, summarise
+from analysim.metrics.integers import exact_sum
 from tests.unit.metrics_tables import job, node, row, six_jobs, tables
 
 
@@ -119,12 +121,17 @@ def test_the_last_microsecond_of_a_fast_stint_is_not_repeated_work() -> None:
 
 
 def test_stint_of_a_year_at_another_speed_stays_exact() -> None:
-    # 366 days at speed 0.5 leave 183 days of progress; 366 * 86400e6 us times 500000 passes 64 bits.
-    days = 366 * 86_400.0
-    jobs = [job(1, 0, 1, days / 2, start_s=0, end_s=days)]
-    rows = [row(1, "a", 1, 0, days, speed=0.5, progress_s=days / 2)]
+    # 366 days at speed 0.5 make 183 days of progress, 100 of them kept; the microseconds times 500000 pass
+    # 64 bits.
+    days = 86_400.0
+    jobs = [job(1, 0, 1, 200 * days, state="unfinished", start_s=0)]
+    rows = [row(1, "a", 1, 0, 366 * days, speed=0.5, progress_s=100 * days)]
     losses = summarise(tables([node("a", 1)], jobs, rows))["gpu_hours_lost_by"]
-    assert (losses["redone"], losses["speed"]) == (0.0, 183 * 24.0)
+    assert (losses["redone"], losses["speed"]) == (83 * 24.0, 183 * 24.0)
+
+
+def test_sums_may_pass_64_bits() -> None:
+    assert exact_sum(np.array([2**62, 2**62 + 1, 2**62, -3])) == 3 * 2**62 - 2
 
 
 @pytest.mark.filterwarnings("error")
