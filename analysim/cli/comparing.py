@@ -54,35 +54,35 @@ def compare(
 ) -> None:
     """Compare policies on one trace, or finished runs: each figure against the first, also by job size."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import NewRunFolder, file_name
+    from analysim.run.folder import NewRunFolder, default_target, file_name
     from analysim.run.table_files import check_format
     from analysim.study import comparing
     from analysim.study.runs import Run
     from analysim.study.timing import Stopwatch
 
-    talk = Talk(quiet=quiet)
+    talk, figures = Talk(quiet=quiet), not no_figures
     if bool(runs) == bool(policies):
         raise UserError(
             "compare takes either finished run folders or policies.",
             "Name run folders, or --trace T and --policy P once for each policy.",
         )
-    if runs:
-        finished = [Run.read(run) for run in runs]
-        folder = comparing.new_folder(out, finished[0].summary["trace"], force=force)
-    else:
-        check_format(table_format)
-        candidates = _load_candidates(merge_fields(config, flags, column, settings), policies)
-        folder = comparing.new_folder(out, candidates[0].trace.name, force=force)
-        tell_understanding(candidates[0], talk)
-        finished = []
+    check_format(table_format)
+    if out is not None:
+        comparing.check_folder(out, force=force)
+    finished = [Run.read(run) for run in runs]
+    candidates = [] if runs else _load_candidates(merge_fields(config, flags, column, settings), policies)
+    folder = out or default_target("compare", finished[0].trace if runs else candidates[0].trace.name)
+    with comparing.new_folder(folder, force=force):
         for inputs in candidates:
+            if not finished:
+                tell_understanding(inputs, talk)
             with NewRunFolder(folder / file_name(inputs.policy.name), force=force) as target:
                 run = run_shown(inputs, Stopwatch(), talk, check=check)
-                finished.append(run.write(target, table_format=table_format, figures=not no_figures))
+                finished.append(run.write(target, table_format=table_format, figures=figures))
             tell_rejected(run, talk)
-    comparing.save(finished, folder, figures=not no_figures)
+        comparing.save(finished, folder, figures=figures)
     _print(finished, as_json=as_json)
-    talk.say(f"wrote {folder}" + ("" if no_figures else f", figures in {folder}/figures"))
+    talk.say(f"wrote {folder}" + (f", figures in {folder}/figures" if figures else ""))
     fail_if_starved(finished, talk)
 
 

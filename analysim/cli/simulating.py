@@ -44,7 +44,7 @@ def simulate(
 ) -> None:
     """Simulate one policy on a trace and write a run folder: the schedule, its metrics and its figures."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import NewRunFolder, default_target
+    from analysim.run.folder import NewRunFolder, check_target, default_target
     from analysim.run.inputs import load_inputs
     from analysim.run.table_files import check_format
     from analysim.study.timing import Stopwatch
@@ -52,6 +52,8 @@ def simulate(
     talk, stopwatch = Talk(quiet=quiet), Stopwatch()
     run_config = make_config(merge_fields(config, flags, column, settings))
     check_format(table_format)
+    if out is not None:
+        check_target(out, force=force)
     with stopwatch.timing("read"):
         inputs = load_inputs(run_config)
     target = out or default_target(inputs.trace.name, inputs.policy.name)

@@ -106,6 +106,7 @@ class Books:
         self.running: dict[int, Job] = {}
         self.reserved: dict[int, Reservation] = {}
         self.releases: dict[int, Release] = {}
+        self.unclaimed: dict[int, int] = {}
         self.waiting_indexes: dict[Order | None, WaitingIndex] = {}
         self.running_indexes: dict[Order | None, RunningIndex] = {}
         self._by_node: list[dict[int, Job]] | None = None
@@ -171,19 +172,11 @@ class Books:
 
     def claimable_on(self, node: int) -> int:
         """GPUs of a node that are free or being released unclaimed, as a mask."""
-        mask = self.capacity.free[node]
-        for release in self.releases.values():
-            mask |= release.masks.get(node, 0)
-        return mask
+        return self.capacity.free[node] | self.unclaimed.get(node, 0)
 
     def claimable_gpus(self, option: Option) -> int:
         """Count the GPUs that are free or being released unclaimed on the nodes of an option."""
-        coming = sum(
-            mask.bit_count()
-            for release in self.releases.values()
-            for node, mask in release.masks.items()
-            if option.mask >> node & 1
-        )
+        coming = sum(mask.bit_count() for node, mask in self.unclaimed.items() if option.mask >> node & 1)
         return self.capacity.free_within(option.gpu_type, option.mask) + coming
 
     def would_host(self, node: int, gpus: int, demand: Demand, leaving: list[Job]) -> bool:
@@ -359,8 +352,17 @@ class Books:
         for release in self.releases.values():
             got = release.claim(job, node, wanted)
             if got:
+                self._flip_unclaimed(node, got)
                 self._hand_over(release, job.demand, node, got, 1)
                 wanted ^= got
+
+    def _flip_unclaimed(self, node: int, mask: int) -> None:
+        """Count GPUs among the unclaimed, or no longer."""
+        left = self.unclaimed.get(node, 0) ^ mask
+        if left:
+            self.unclaimed[node] = left
+        else:
+            del self.unclaimed[node]
 
     def _hand_over(self, release: Release, to: Demand, node: int, mask: int, sign: int) -> None:
         """CPUs, memory and quota usage of claimed GPUs go from their old holder to the new one."""
@@ -375,6 +377,7 @@ class Books:
         self.charge(job.demand, job.option, -job.demand.gpu_milli, -1)
         for release in self.releases.values():
             for node, mask in release.give_back(job):
+                self._flip_unclaimed(node, mask)
                 self._hand_over(release, job.demand, node, mask, -1)
         for node, mask, _ in reservation.held:
             self.capacity.give(((node, mask),), job.demand)
@@ -385,6 +388,8 @@ class Books:
         """Keep GPUs of a job that saves its state until then."""
         assert job.option is not None
         self.releases[job.rank] = Release(job, job.option, placement, self.now, until, charged)
+        for node, mask in placement:
+            self._flip_unclaimed(node, mask)
         self.freed()
 
     # -- stopping, and taking back ----------------------------------------------------------------------
@@ -531,6 +536,8 @@ class Books:
         release = self.releases.pop(job.rank, None)
         if release is not None:
             self.note_change(release.placement)
+            for node, mask in release.unclaimed:
+                self._flip_unclaimed(node, mask)
             self.capacity.give(release.unclaimed, job.demand)
             if release.charged:
                 self.charge(job.demand, release.option, -job.demand.gpu_milli, -1)
@@ -547,8 +554,7 @@ class Books:
         index = self.waiting_indexes.get(order)
         if index is None:
             index = self.waiting_indexes[order] = WaitingIndex(order, self)
-            for job in self.waiting.values():
-                index.add(job)
+            index.add_all(self.waiting.values())
         return index
 
     def running_index(self, order: Order | None) -> RunningIndex:
@@ -569,15 +575,22 @@ class Books:
 
     def settle_fresh(self) -> None:
         """The jobs of this instant that did not start begin to wait."""
-        for job in self.fresh:
-            if job.state is PENDING:
-                self.enqueue(job)
+        if len(self.fresh) == 1:
+            if self.fresh[0].state is PENDING:
+                self.enqueue(self.fresh[0])
+            return
+        still = [job for job in self.fresh if job.state is PENDING]
+        self.waiting.update((job.rank, job) for job in still)
+        for index in self.waiting_indexes.values():
+            index.add_all(still)
 
     def release(self, release: Release) -> None:
         """Free what a job held while it saved its state, but for what was claimed."""
         job = release.job
         del self.releases[job.rank]
         free = release.unclaimed
+        for node, mask in free:
+            self._flip_unclaimed(node, mask)
         self.capacity.give(free, job.demand)
         if release.charged:
             amount = sum(mask.bit_count() for _, mask in free) * GPU_MILLI

@@ -18,7 +18,7 @@ def start_claiming(plan: Plan, job: Job, blocked: Blocked) -> Placement | Blocke
     """Reserve GPUs that are being released for a job that does not fit on free ones; else mark the failure."""
     books = plan.books
     demand = job.demand
-    if books.releases:
+    if books.unclaimed:
         found = search.search_claimable(books, job, plan.placer)
         if found is not None:
             books.reserve(job, *found)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import inspect
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
 from analysim.jobs import Demand, Job
+from analysim.plan.queue import Entry, Queue
 
 if TYPE_CHECKING:
     from analysim.plan.books import Books
-
-LAST = float("inf")
-"""Greater than every rank: bounds a search to the right of all entries with one key."""
-
 
 class Order:
     """A total order of jobs, declared once on the policy's class: ``Order(lambda job: job.priority)``.
@@ -55,7 +52,7 @@ class Group:
         self.gpus = demand.gpus
         self.leaf = demand.leaf
         self.heads: list[tuple[Any, int, Demand]] = []
-        self.queues: dict[Demand, SortedList] = {}
+        self.queues: dict[Demand, Queue] = {}
 
 
 class WaitingIndex:
@@ -65,7 +62,7 @@ class WaitingIndex:
         self.order = order
         self._books = books
         self._groups: dict[tuple[int, int], Group] = {}
-        self._entries: dict[int, tuple[tuple[Any, int, Job], Demand]] = {}
+        self._entries: dict[int, tuple[Entry, Demand]] = {}
         self.tops: list[tuple[Any, int, Group]] = []
 
     def key_of(self, job: Job) -> Any:
@@ -74,42 +71,50 @@ class WaitingIndex:
 
     def add(self, job: Job) -> None:
         """Enter a job that starts to wait."""
-        demand = job.demand
-        entry = (self.key_of(job), job.rank, job)
-        self._entries[job.rank] = (entry, demand)
+        self._enter(job.demand, [(self.key_of(job), job.rank, job)])
+
+    def add_all(self, jobs: Iterable[Job]) -> None:
+        """Enter many jobs that start to wait."""
+        entries: dict[Demand, list[Entry]] = {}
+        for job in jobs:
+            entries.setdefault(job.demand, []).append((self.key_of(job), job.rank, job))
+        for demand, added in entries.items():
+            self._enter(demand, added)
+
+    def _enter(self, demand: Demand, added: list[Entry]) -> None:
+        for entry in added:
+            self._entries[entry[1]] = (entry, demand)
         place = (id(demand.family), demand.gpus)
         group = self._groups.get(place)
         if group is None:
             group = self._groups[place] = Group(demand)
         queue = group.queues.get(demand)
         if queue is None:
-            queue = group.queues[demand] = SortedList()
-        if queue:
-            head = queue[0]
-            queue.add(entry)
-            if entry < head:
-                self._replace_head(group, demand, head, entry)
+            queue = group.queues[demand] = Queue()
+        head = queue.head if queue else None
+        if len(added) == 1:
+            queue.add(added[0])
         else:
-            queue.add(entry)
-            self._replace_head(group, demand, None, entry)
+            queue.add_all(added)
+        if queue.head is not head:
+            self._replace_head(group, demand, head, queue.head)
 
     def remove(self, job: Job) -> None:
         """Take out a job that waits no longer."""
         entry, demand = self._entries.pop(job.rank)
         group = self._groups[id(demand.family), demand.gpus]
         queue = group.queues[demand]
-        if queue[0] is entry:
-            del queue[0]
-            self._replace_head(group, demand, entry, queue[0] if queue else None)
+        first = queue.head is entry
+        queue.remove(entry)
+        if first:
+            self._replace_head(group, demand, entry, queue.head if queue else None)
             if not queue:
                 del group.queues[demand]
                 if not group.queues:
                     del self._groups[id(demand.family), demand.gpus]
-        else:
-            queue.remove(entry)
 
     def _replace_head(
-        self, group: Group, demand: Demand, old: tuple[Any, int, Job] | None, new: tuple[Any, int, Job] | None
+        self, group: Group, demand: Demand, old: Entry | None, new: Entry | None
     ) -> None:
         heads = group.heads
         top = heads[0] if heads else None
@@ -134,30 +139,6 @@ class WaitingIndex:
     def jobs(self) -> Iterator[Job]:
         """All jobs of the index in no particular order, for checks."""
         return (entry[2] for entry, _ in self._entries.values())
-
-    def first_after(self, group: Group, demand: Demand, key: Any, rank: int) -> tuple[Any, int, Job] | None:
-        """Return the first entry of a demand behind a position."""
-        queue = group.queues.get(demand)
-        if not queue:
-            return None
-        entry = queue[0]
-        if (entry[0], entry[1]) > (key, rank):
-            return entry  # type: ignore[no-any-return]  # the library is untyped
-        position = queue.bisect_right((key, rank, _EVERY_JOB))
-        return queue[position] if position < len(queue) else None
-
-
-class _AfterEveryJob:
-    """Compares greater than any job, so that a bisection lands behind an equal (key, rank)."""
-
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __gt__(self, other: object) -> bool:
-        return True
-
-
-_EVERY_JOB = _AfterEveryJob()
 
 
 Ahead = tuple[Any, int, int, Any, Job]
@@ -200,7 +181,7 @@ class Walk:
                 where = self._enter(group)
                 if where is None:
                     continue
-                job = group.queues[where[1]][0][2]
+                job = group.queues[where[1]].head[2]
             else:
                 key, rank, _, where, job = heappop(ahead)
                 if where is not None and not books.opens(where[0]):
@@ -225,7 +206,7 @@ class Walk:
         if len(heads) == 1:
             return group, heads[0][2]
         for key, rank, demand in heads:
-            self._push(key, rank, (group, demand), group.queues[demand][0][2])
+            self._push(key, rank, (group, demand), group.queues[demand].head[2])
         return None
 
     def _go_on(self, where: tuple[Group, Demand], key: Any, rank: int) -> None:
@@ -233,7 +214,7 @@ class Walk:
         if self._books.passes(where[1]):
             self._passed.append(where)
             return
-        entry = self._index.first_after(where[0], where[1], key, rank)
+        entry = where[0].queues[where[1]].after(key, rank)
         if entry is not None:
             self._push(entry[0], entry[1], where, entry[2])
 
@@ -246,7 +227,7 @@ class Walk:
         passed, self._passed = self._passed, []
         for group, demand in passed:
             for each in [demand] if demand is not None else list(group.queues):
-                entry = self._index.first_after(group, each, key, rank)
+                entry = group.queues[each].after(key, rank)
                 if entry is not None:
                     self._push(entry[0], entry[1], (group, each), entry[2])
 
@@ -260,10 +241,6 @@ def walk_fresh(index: WaitingIndex, books: Books) -> Iterator[Job]:
     for job in fresh:
         if books.offers(job):
             yield job
-
-
-Entry = tuple[Any, int, Job]
-"""A job in an order: key, rank, job."""
 
 
 class RunningIndex:

@@ -8,7 +8,7 @@ refreshed only where something changed, and the best price is remembered, so a r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush, nlargest
+from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ IMPOSSIBLE: Price = (-1, 0)
 FREE: Price = (1, 0)
 
 CANDIDATES = 16
-"""Nodes looked at, dearest first, before a request for room is refused."""
+"""Nodes looked at beyond those needed, dearest first, where CPUs or memory may be in the way."""
 
 def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the ways to split a gang: lists of (nodes, GPUs on each, mask of eligible nodes)."""
@@ -41,30 +41,6 @@ def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]
             yield [(full, size, mask)] + ([(1, rest, mask)] if rest else [])
 
 
-class Level:
-    """Prices of one number of GPUs over one set of nodes: the best, and where gangs ask, all of them ranked."""
-
-    __slots__ = ("best", "gpus", "mask", "ranking")
-
-    def __init__(self, gpus: int, mask: int) -> None:
-        self.gpus = gpus
-        self.mask = mask
-        self.best: tuple[Price, int] | None = None
-        self.ranking: SortedList | None = None
-
-    def update(self, node: int, old: Price, new: Price) -> None:
-        """Take note of a node's new price; nodes are negative numbers, so that the first wins a tie."""
-        if self.ranking is not None:
-            self.ranking.remove((old, -node))
-            self.ranking.add((new, -node))
-        best = self.best
-        if best is not None:
-            if node == -best[1]:
-                self.best = (new, -node) if new >= best[0] else None
-            elif (new, -node) > best:
-                self.best = (new, -node)
-
-
 class Room:
     """Prices of GPUs by node under one order of the running jobs, those that ran less than ``settled`` exempt."""
 
@@ -74,7 +50,7 @@ class Room:
         self._index = plan.books.running_index(order)
         self._settled = settled
         self._prices: list[list[Price]] = [[] for _ in range(plan.books.topology.size)]
-        self._levels: dict[tuple[int, int], Level] = {}
+        self._rankings: dict[tuple[int, int], SortedList] = {}
         self._stale = set(range(plan.books.topology.size))
         self._settling: list[tuple[int, int]] = []
         plan.books.watch(self._note)
@@ -163,23 +139,17 @@ class Room:
                     return found
         return None
 
-    def _level(self, gpus: int, mask: int) -> Level:
-        level = self._levels.get((gpus, mask))
-        if level is None:
-            level = self._levels[gpus, mask] = Level(gpus, mask)
-        return level
+    def _ranked(self, gpus: int, mask: int) -> SortedList:
+        """Nodes of a set by their price for so many GPUs: (price, minus the node), so that the first wins a tie."""
+        ranking = self._rankings.get((gpus, mask))
+        if ranking is None:
+            ranking = SortedList((self._price(node, gpus), -node) for node in bits_of(mask))
+            self._rankings[gpus, mask] = ranking
+        return ranking
 
     def _dearest_price(self, count: int, gpus: int, mask: int) -> Price:
         """Price of so many GPUs on the ``count`` dearest nodes: that of the last of them."""
-        level = self._level(gpus, mask)
-        if count == 1:
-            if level.best is None:
-                priced = ((self._price(node, gpus), -node) for node in bits_of(mask))
-                level.best = max(priced, default=(IMPOSSIBLE, 0))
-            return level.best[0]
-        if level.ranking is None:
-            level.ranking = SortedList((self._price(node, gpus), -node) for node in bits_of(mask))
-        ranking = level.ranking
+        ranking = self._ranked(gpus, mask)
         return ranking[-count][0] if len(ranking) >= count else IMPOSSIBLE
 
     def _price(self, node: int, gpus: int) -> Price:
@@ -194,12 +164,14 @@ class Room:
         for node in stale:
             old = self._prices[node]
             new = self._prices[node] = self._prices_of(node)
-            for (gpus, mask), level in self._levels.items():
-                if mask >> node & 1:
-                    before = old[gpus] if gpus < len(old) else IMPOSSIBLE
-                    after = new[gpus] if gpus < len(new) else IMPOSSIBLE
-                    if before != after:
-                        level.update(node, before, after)
+            if old == new:
+                continue
+            for (gpus, mask), ranking in self._rankings.items():
+                before = old[gpus] if gpus < len(old) else IMPOSSIBLE
+                after = new[gpus] if gpus < len(new) else IMPOSSIBLE
+                if before != after and mask >> node & 1:
+                    ranking.remove((before, -node))
+                    ranking.add((after, -node))
         stale.clear()
 
     def _prices_of(self, node: int) -> list[Price]:
@@ -245,16 +217,8 @@ class Room:
 
     def _dearest(self, count: int, gpus: int, mask: int, taken: dict[int, int]) -> Iterator[tuple[Price, int]]:
         """Yield (price, node), the dearest first, up to a few more than are needed."""
-        level = self._level(gpus, mask)
-        if count == 1 and level.best is not None and -level.best[1] not in taken:
-            yield level.best[0], -level.best[1]
-            if not self._books.capacity.models_resources:
-                return  # a price tells all there is: no other node will do better
-        if level.ranking is not None:
-            ranked = list(islice(reversed(level.ranking), count + CANDIDATES + len(taken)))
-        else:
-            ranked = nlargest(count + CANDIDATES, ((self._price(node, gpus), -node) for node in bits_of(mask)))
-        for price, minus in ranked:
+        most = count if not self._books.capacity.models_resources else count + CANDIDATES
+        for price, minus in islice(reversed(self._ranked(gpus, mask)), most + len(taken)):
             if -minus not in taken:
                 yield price, -minus
 

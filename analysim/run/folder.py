@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -46,12 +46,13 @@ class NewRunFolder:
         self.target = target
         self.force = force
         self.numbered = numbered
+        self._parents: list[Path] = []
 
     def __enter__(self) -> Self:
         if not self.numbered:
             check_target(self.target, force=self.force)
         with _told(self.target):
-            self.target.parent.mkdir(parents=True, exist_ok=True)
+            self._parents = make_parents(self.target)
             self.partial = _make_partial(self.target)
         return self
 
@@ -59,6 +60,7 @@ class NewRunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         shutil.rmtree(self.partial, ignore_errors=True)
+        remove_empty(self._parents)
 
     def write(self, fill: Callable[[Path], None]) -> None:
         """Let ``fill`` write files into the partial folder; what the disk refuses becomes one clear line."""
@@ -79,6 +81,20 @@ class NewRunFolder:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                         raise
         raise _exists(self.target)
+
+
+def make_parents(target: Path) -> list[Path]:
+    """Make the folders above ``target`` and return those that were not there, the lowest first."""
+    made = [parent for parent in target.parents if not parent.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove those of ``folders`` that hold nothing, the lowest first."""
+    with suppress(OSError):  # the first that holds something ends it
+        for folder in folders:
+            folder.rmdir()
 
 
 def _make_partial(target: Path) -> Path:

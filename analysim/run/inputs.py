@@ -57,9 +57,10 @@ def load_inputs(
     if config.topology is not None and cluster is None:
         shelf.find("topologies", config.topology)
     trace = trace or read_trace(shelf.find("traces", config.trace), config.columns)
-    origin = "given"
+    origin = "named"
     if cluster is None:
-        cluster, origin = find_cluster(trace, config.topology)
+        cluster, found = find_cluster(trace, config.topology)
+        origin = origin if config.topology else found
     inputs = Inputs(config, trace, cluster, origin, policy)
     return replace(inputs, trace=_prepare(trace, config, inputs.gpus))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 from analysim.errors import RunFolderError, UserError
 from analysim.metrics import by_size, compare_summaries
 from analysim.run.csv_table import write_csv
-from analysim.run.folder import FIGURES, default_target
+from analysim.run.folder import FIGURES, make_parents, remove_empty
 from analysim.study.runs import Run, caption
 
 
@@ -90,23 +91,30 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def new_folder(out: Path | None, trace: str, *, force: bool) -> Path:
-    """Make the folder of a comparison (default: a new one under ``runs/``) that holds a run folder for each.
-
-    Raises ``RunFolderError`` when it exists and holds something, unless ``force``, or cannot be made.
-    """
-    target = out or default_target("compare", trace)
+def check_folder(target: Path, *, force: bool) -> None:
+    """Raise ``RunFolderError`` when ``target`` is there and holds something, unless ``force``."""
     if not force and target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise RunFolderError(
             f"{target} already exists.", "Choose another --out, or write into it with --force."
         )
+
+
+@contextmanager
+def new_folder(target: Path, *, force: bool) -> Iterator[None]:
+    """Make the folder of a comparison, which is to hold a run folder for each run; removed if it stays empty.
+
+    Raises ``RunFolderError`` as ``check_folder`` does, and when it cannot be made.
+    """
+    check_folder(target, force=force)
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        made = make_parents(target / FIGURES)
     except OSError as error:
-        raise RunFolderError(
-            f"Cannot make the folder {target}: {error.strerror}.", "Choose another --out."
-        ) from error
-    return target
+        message = f"Cannot make the folder {target}: {error.strerror}."
+        raise RunFolderError(message, "Choose another --out.") from error
+    try:
+        yield
+    finally:
+        remove_empty(made)
 
 
 def save(runs: Sequence[Run], folder: Path, *, figures: bool) -> None:

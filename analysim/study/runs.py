@@ -95,6 +95,11 @@ class Run:
         return str(self.record["policy"]["name"])
 
     @property
+    def trace(self) -> str:
+        """Name of the trace."""
+        return str(self.record["trace"]["name"])
+
+    @property
     def label(self) -> str:
         """Policy and what it may know of durations, for tables and legends: ``sjf (oracle)``."""
         return f"{self.policy} ({self.record['policy']['knowledge']})"
@@ -110,7 +115,7 @@ class Run:
         return {
             "policy": self.policy,
             "knowledge": self.record["policy"]["knowledge"],
-            "trace": self.record["trace"]["name"],
+            "trace": self.trace,
             "topology": self.record["topology"]["name"],
             "inferred": self.record["topology"]["inferred"],
             **self.record["metrics"],
@@ -134,7 +139,7 @@ class Run:
         from analysim.report import draw_run
 
         target = Path(out) if out is not None else (self.folder or Path()) / FIGURES
-        title = f"{self.policy}, {self.record['trace']['name']} on {self.record['topology']['name']}"
+        title = f"{self.policy}, {self.trace} on {self.record['topology']['name']}"
         return draw_run(self.tables, self.record["metrics"], title, target, caption(self))
 
     def save(
@@ -149,7 +154,7 @@ class Run:
 
         Raises ``RunFolderError`` when ``out`` exists (unless ``force``) or cannot be written.
         """
-        target = Path(out) if out is not None else default_target(self.record["trace"]["name"], self.policy)
+        target = Path(out) if out is not None else default_target(self.trace, self.policy)
         with NewRunFolder(target, force=force, numbered=out is None) as folder:
             return self.write(folder, table_format=table_format, figures=figures)
 

@@ -130,6 +130,16 @@ def test_an_existing_comparison_is_not_touched_unless_forced(analysim: Command, 
     assert analysim(*COMPARE, "--no-figures", "--out", "mine", "--force").exit_code == 0
 
 
+def test_a_comparison_that_fails_keeps_the_runs_that_are_whole(analysim: Command, here: Path) -> None:
+    failing = "from analysim.policy import Policy\n\n\nclass Mine(Policy):\n    name = 'mine'\n\n"
+    (here / "mine.py").write_text(failing + "    def schedule(self, plan):\n        1 / 0\n")
+    first = ("compare", "--trace", "prod.csv", "--topology", "tiny", "--policy")
+    assert analysim(*first, "mine.py", "--policy", "fifo").exit_code == 1
+    assert not (here / "runs").exists()
+    assert analysim(*first, "fifo", "--policy", "mine.py", "--no-figures").exit_code == 1
+    assert [each.name for each in (here / "runs/compare-prod").iterdir()] == ["fifo"]
+
+
 @pytest.mark.slow
 def test_plot_draws_finished_runs(analysim: Command, here: Path) -> None:
     analysim(*SIMULATE, "--out", "one")

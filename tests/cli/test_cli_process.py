@@ -79,10 +79,7 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing(here: Path, environment: dict[s
     assert process.returncode == 1
     assert stderr.splitlines()[-1] == "error: stopped; the unfinished run was not written."
     assert "Traceback" not in stderr
-    assert [each.name for each in here.rglob("*") if each.is_file()] == ["prod.csv", "slow.py"] or not list(
-        here.rglob("*.partial")
-    )
-    assert not list(here.glob("runs/*"))
+    assert not (here / "runs").exists()
 
 
 def test_a_reader_that_leaves_early_is_no_crash(here: Path, environment: dict[str, str]) -> None:
