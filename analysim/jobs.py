@@ -137,7 +137,7 @@ class Demand:
 
     ``gpus`` are whole GPUs, ``per_node`` GPUs on each node (0: the gang rule decides),
     ``cpu_milli`` and ``memory_mb`` are per GPU (of the whole job when it has no GPUs).
-    ``blocked``, ``blocked_epoch`` and ``token`` are the plan's memory of its last failure.
+    ``plain`` tells that there is one GPU type to try and no quota to ask. ``blocked``, ``blocked_epoch`` and ``token`` are the plan's memory of its last failure.
     """
 
     __slots__ = (
@@ -153,6 +153,7 @@ class Demand:
         "options",
         "per_node",
         "pinned",
+        "plain",
         "preemptible",
         "resources",
         "tenant",
@@ -189,6 +190,7 @@ class Demand:
         self.user = user
         self.tenant = tenant
         self.pinned: Placement | None = None
+        self.plain = len(options) == 1 and not options[0].bounded
         self.blocked: Any = None
         self.blocked_epoch = -1
         self.token = -1
@@ -209,6 +211,7 @@ class Demand:
             tenant=self.tenant,
         )
         twin.pinned = placement
+        twin.plain = False
         return twin
 
     def asks_as_much_as(self, other: Demand) -> bool:

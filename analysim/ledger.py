@@ -65,9 +65,7 @@ class Ledger:
         speed: int = 0,
         progress: int = 0,
     ) -> None:
-        """Record what a job did with its GPUs from ``start`` to ``end``; nothing where that is no time."""
-        if end <= start:
-            return
+        """Record what a job did with its GPUs from ``start`` to ``end``."""
         rows = self.segments.pending
         for node, mask in placement:
             rows.extend((rank, start, end, node, self.number(mask), kind, speed, progress))

@@ -13,19 +13,22 @@ from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
 from analysim.cluster.topology import Topology
 from analysim.config.run import RunConfig
 from analysim.jobs import Demand, Family, Job, Option, Workload
-from analysim.plan.search import Placer
+from analysim.policy.placement import PLACERS
 from analysim.units import GPU_MILLI
 
 _KEY = ["leaf", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]
 
 
 class Admission:
-    """Builds the demands of a trace on a cluster, or the reasons why jobs are rejected."""
+    """Builds the demands of a trace on a cluster, or the reasons why jobs are rejected.
 
-    def __init__(self, topology: Topology, tree: PartitionTree, placer: Placer, config: RunConfig) -> None:
+    ``counts_only`` is that of the run's placement strategy: any GPUs will do, the gang rule does not hold.
+    """
+
+    def __init__(self, topology: Topology, tree: PartitionTree, counts_only: bool, config: RunConfig) -> None:
         self._topology = topology
         self._tree = tree
-        self._placer = placer
+        self._counts_only = counts_only
         self._config = config
         self._empty = Capacity(topology)
         self._families: dict[tuple[object, ...], Family] = {}
@@ -181,8 +184,9 @@ class Admission:
         if quota:
             return quota
         probe = Job(0, 0, 0, demand, None)  # type: ignore[arg-type]  # a probe has no trace row
+        placer = PLACERS["any" if self._counts_only else "first"]()
         for option in demand.options:
-            if type(self._placer)(0).place(self._empty, probe, option, option.mask) is not None:
+            if placer.place(self._empty, probe, option, option.mask) is not None:
                 return ""
         return self._why_no_place(demand)
 

@@ -179,9 +179,7 @@ def change_quota(simulation: Simulation, leaf: Leaf, change: QuotaChange) -> Non
     """Put a quota change in force: what it does not state stays as it was."""
     tree = simulation.tree
     books = simulation.books
-    quota_fields = ("guarantee", "limit", "borrow", "lend")
-    stated = {name: getattr(change, name) for name in quota_fields if name in change.model_fields_set}
-    leaf.quota = Quota(**{**{name: getattr(leaf.quota, name) for name in leaf.quota.model_fields_set}, **stated})
+    leaf.quota = _merged(leaf.quota, change)
     tree.apply(leaf, leaf.quota)
     if change.nodes is not None:
         tree.change_nodes(leaf, change.nodes)
@@ -190,6 +188,13 @@ def change_quota(simulation: Simulation, leaf: Leaf, change: QuotaChange) -> Non
                 tree.narrow(option, demand.leaf, simulation.topology)
     books.freed()
     simulation.ledger.quota_changes.append((books.now, leaf.full_name))
+
+
+def _merged(quota: Quota, change: QuotaChange) -> Quota:
+    stated = {}
+    for each in (quota, change):
+        stated.update({name: getattr(each, name) for name in Quota.model_fields if name in each.model_fields_set})
+    return Quota(**stated)
 
 
 def end(simulation: Simulation) -> None:

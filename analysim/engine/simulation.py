@@ -83,7 +83,7 @@ class Simulation:
         self.topology = Topology(cluster)
         self.tree = PartitionTree(self.topology)
         placer = PLACERS[config.placement](config.seed)
-        self.workload = Admission(self.topology, self.tree, placer, config).admit(frame)
+        self.workload = Admission(self.topology, self.tree, placer.counts_only, config).admit(frame)
         passes.need_estimates(policy, self.tree, self.workload)
         self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
         self.books.skipping = skip_shapes

@@ -136,12 +136,12 @@ def _given(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _segment_rows(simulation: Simulation) -> Integers:
-    """All segments by (end, start, rank), plain ones spelt out, those that took no time left out."""
+    """All segments by (end, start, rank), plain ones spelt out."""
     ledger = simulation.ledger
     rank, start, end, node, mask = ledger.plain.array().T
     same = np.ones(len(rank), np.int64)
     plain = np.column_stack([rank, start, end, node, mask, same * RUN, same * SPEED_ONE, end - start])
-    rows = np.concatenate([ledger.segments.array(), plain[end > start]])
+    rows = np.concatenate([ledger.segments.array(), plain])
     return rows[np.lexsort((rows[:, 3], rows[:, 0], rows[:, 1], rows[:, 2]))]
 
 

@@ -516,7 +516,7 @@ class Books:
         self.journal = journal
 
     def _can_return(self, job: Job, before: Snapshot) -> bool:
-        """Tell whether the GPUs that a job held before are still free, its own or being released by itself."""
+        """Tell whether what a job held before is still free, its own or being released by itself."""
         own = dict(job.placement or ()) if job.state is RUNNING else {}
         release = self.releases.get(job.rank)
         for node, mask in before.placement or ():
@@ -525,6 +525,10 @@ class Books:
                 have |= release.masks.get(node, 0)
             if mask & ~have:
                 return False
+            if before.demand.resources and node >= 0:
+                held = own.get(node, 0) | (release.masks.get(node, 0) if release is not None else 0)
+                if not self.capacity.hosts(node, (mask & ~held).bit_count(), before.demand):
+                    return False
         return True
 
     def _let_go(self, job: Job) -> None:

@@ -250,7 +250,7 @@ class RunningIndex:
         self.order = order
         self._books = books
         self._sorted: SortedList = SortedList()
-        self._entry_of: dict[int, Entry] = {}
+        self.entry_of: dict[int, Entry] = {}
         self._unsorted: dict[int, Entry] = {}
 
     @property
@@ -268,21 +268,21 @@ class RunningIndex:
 
     def put_back(self, entry: Entry) -> None:
         """Enter a job under the key it had."""
-        self._entry_of[entry[1]] = self._unsorted[entry[1]] = entry
+        self.entry_of[entry[1]] = self._unsorted[entry[1]] = entry
 
     def remove(self, job: Job) -> Entry:
         """Take out a job that stopped; the entry can be put back."""
-        entry = self._entry_of.pop(job.rank)
+        entry = self.entry_of.pop(job.rank)
         if self._unsorted.pop(job.rank, None) is None:
             self._sorted.remove(entry)
         return entry
 
     def key(self, job: Job) -> Any:
         """Return the key under which a running job stands."""
-        return self._entry_of[job.rank][0]
+        return self.entry_of[job.rank][0]
 
     def __contains__(self, job: Job) -> bool:
-        return job.rank in self._entry_of
+        return job.rank in self.entry_of
 
     def __len__(self) -> int:
-        return len(self._entry_of)
+        return len(self.entry_of)

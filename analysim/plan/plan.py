@@ -263,11 +263,12 @@ class Plan:
             books.mark_failed(demand, blocked)
             return blocked
         option = demand.options[0]
-        placement = None
-        if not option.bounded and demand.pinned is None:
+        if demand.plain:
             books.placements += 1
             placement = self.placer.place(books.capacity, job, option, option.mask)
-        if placement is None:
+            if placement is None:
+                return moves.start_claiming(self, job, search.why_not(books, job))
+        else:
             found = search.search(books, job, self.placer)
             if isinstance(found, Blocked):
                 return moves.start_claiming(self, job, found)

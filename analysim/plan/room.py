@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from analysim.plan.plan import Plan
 
 Price = tuple[int, Any]
+FOREVER = 1 << 62
 IMPOSSIBLE: Price = (-1, 0)
 FREE: Price = (1, 0)
 
@@ -53,6 +54,9 @@ class Room:
         self._rankings: dict[tuple[int, int], SortedList] = {}
         self._stale = set(range(plan.books.topology.size))
         self._settling: list[tuple[int, int]] = []
+        self._settles = [0] * plan.books.topology.size
+        self._changes = 0
+        self._refused: dict[Demand, tuple[int, Any]] = {}
         plan.books.watch(self._note)
 
     def _note(self, placement: Placement) -> None:
@@ -75,10 +79,6 @@ class Room:
             if found:
                 return found
         return None
-
-    def _goes(self, job: Job) -> bool:
-        """Tell whether a running job may be made to go at all."""
-        return self._plan.freeable(job) and self._plan.now >= job.run_from + self._settled
 
     def _within_quota(self, job: Job, option: Option, above: Any) -> list[Job] | None:
         """First make the start legal, then make room for it."""
@@ -107,7 +107,7 @@ class Room:
         for key, _, job in reversed(self._index.entries):
             if not key > above:
                 return
-            if self._goes(job):
+            if self._plan.freeable(job) and self._plan.now >= job.run_from + self._settled:
                 yield job
 
     def _anywhere(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
@@ -131,12 +131,17 @@ class Room:
 
     def _on_nodes(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
         self._refresh()
+        refused = self._refused.get(demand)
+        if refused is not None and refused[0] == self._changes and not above < refused[1]:
+            return None
         limit: Price = (0, above)
         for split in pieces(demand, option):
             if all(self._dearest_price(*piece) > limit for piece in split):
                 found = self._choose(demand, split, limit)
                 if found:
                     return found
+        if len(demand.options) == 1:
+            self._refused[demand] = (self._changes, above)
         return None
 
     def _ranked(self, gpus: int, mask: int) -> SortedList:
@@ -157,15 +162,21 @@ class Room:
         return prices[gpus] if gpus < len(prices) else IMPOSSIBLE
 
     def _refresh(self) -> None:
+        """Price again the nodes where something changed, or where a job settled."""
         settling = self._settling
         stale = self._stale
-        while settling and settling[0][0] <= self._plan.now:
+        now = self._plan.now
+        while settling and settling[0][0] <= now:
             stale.add(heappop(settling)[1])
+        if not stale:
+            return
         for node in stale:
             old = self._prices[node]
-            new = self._prices[node] = self._prices_of(node)
+            new = self._prices_of(node)
             if old == new:
                 continue
+            self._prices[node] = new
+            self._changes += 1
             for (gpus, mask), ranking in self._rankings.items():
                 before = old[gpus] if gpus < len(old) else IMPOSSIBLE
                 after = new[gpus] if gpus < len(new) else IMPOSSIBLE
@@ -175,24 +186,30 @@ class Room:
         stale.clear()
 
     def _prices_of(self, node: int) -> list[Price]:
-        free = self._books.claimable_on(node).bit_count()
-        prices: list[Price] = [FREE] * (free + 1)
-        now = self._plan.now
-        for job in self._books.jobs_by_node()[node].values():
-            settled = job.run_from + self._settled
-            if settled > now:
-                heappush(self._settling, (settled, node))
-        key = self._index.key
-        for job in self._jobs_last_first(node):
-            prices.extend([(0, key(job))] * gpus_on(job, node))
+        prices: list[Price] = [FREE] * (self._books.claimable_on(node).bit_count() + 1)
+        for key, _, job in self._last_first_on(node):
+            prices.extend([(0, key)] * gpus_on(job, node))
         return prices
 
-    def _jobs_last_first(self, node: int) -> list[Job]:
-        key = self._index.key
-        jobs = [job for job in self._books.jobs_by_node()[node].values() if self._goes(job)]
-        if len(jobs) > 1:
-            jobs.sort(key=lambda job: (key(job), job.rank), reverse=True)
-        return jobs
+    def _last_first_on(self, node: int) -> list[tuple[Any, int, Job]]:
+        """Entries of the jobs that may be made to leave a node, last in the order first."""
+        now = self._plan.now
+        entry_of = self._index.entry_of
+        going = []
+        settles = FOREVER
+        for rank, job in self._books.jobs_by_node()[node].items():
+            if job.demand.preemptible:
+                when = max(job.hold_until, job.run_from + self._settled)
+                if when <= now:
+                    going.append(entry_of[rank])
+                elif when < settles:
+                    settles = when
+        if settles != FOREVER and not now < self._settles[node] <= settles:
+            self._settles[node] = settles
+            heappush(self._settling, (settles, node))
+        if len(going) > 1:
+            going.sort(reverse=True)
+        return going
 
     def _choose(self, demand: Demand, split: list[tuple[int, int, int]], limit: Price) -> list[Job] | None:
         """Pick the dearest nodes for each piece; return the least that must leave them."""
@@ -227,10 +244,10 @@ class Room:
         books = self._books
         missing = gpus - books.claimable_on(node).bit_count()
         leaving: list[Job] = []
-        for job in self._jobs_last_first(node):
+        for key, _, job in self._last_first_on(node):
             if missing <= 0 and books.would_host(node, gpus, demand, leaving):
                 break
-            if not (0, self._index.key(job)) > limit:
+            if not (0, key) > limit:
                 return None
             leaving.append(job)
             missing -= gpus_on(job, node)

@@ -76,7 +76,10 @@ def why_not(books: Books, job: Job) -> Blocked:
     gpus = demand.gpus
     if gpus == 0:
         return BLOCKED["resources"]
-    if not any(capacity.free_within(option.gpu_type, option.mask) >= gpus for option in demand.options):
+    for option in demand.options:
+        if capacity.free_within(option.gpu_type, option.mask) >= gpus:
+            break
+    else:
         kinds = range(len(books.topology.gpu_types))
         anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
         return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
