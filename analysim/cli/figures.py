@@ -55,6 +55,7 @@ RESULT_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("median_wait_s", "median wait", show_time),
     ("p90_wait_s", "p90 wait", show_time),
     ("p99_wait_s", "p99 wait", show_time),
+    ("mean_total_wait_s", "mean total wait", show_time),
     ("mean_slowdown", "mean slowdown", show_number),
     ("mean_bounded_slowdown", "mean bounded slowdown", show_number),
     ("makespan_s", "makespan", show_time),

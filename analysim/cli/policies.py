@@ -109,11 +109,9 @@ def show(name: str, as_json: options.Json = False, debug: options.Debug = False)
 def _default(field: Any) -> Any:
     from analysim.run.dumping import write_value
 
-    return (
-        "(required)"
-        if field.is_required()
-        else write_value(field.get_default(call_default_factory=True), field)
-    )
+    if field.is_required():
+        return "(required)"
+    return write_value(field.get_default(call_default_factory=True), field)
 
 
 @policies.command()

@@ -141,8 +141,12 @@ class WaitingIndex:
         return (entry[2] for entry, _ in self._entries.values())
 
 
-Ahead = tuple[Any, int, int, Any, Job]
-"""A job lined up: key, rank, serial number, (group, demand) it came from (None: it just arrived), job."""
+Ahead = tuple[Any, int, int, Any, Job | None]
+"""What is lined up: key, rank, serial number, where it comes from, and the job.
+
+A job comes from (group, demand), or from None when it just arrived; a head of a group that is still to be looked
+into has (group, place among the heads) and no job.
+"""
 
 
 class Walk:
@@ -178,15 +182,21 @@ class Walk:
         while tops or ahead:
             if tops and (not ahead or tops[-1] < ahead[0]):
                 key, rank, group = tops.pop()
-                where = self._enter(group)
-                if where is None:
+                if not books.opens(group):
+                    self._passed.append((group, None))
                     continue
+                where = self._look_into(group, 0)
                 job = group.queues[where[1]].head[2]
             else:
                 key, rank, _, where, job = heappop(ahead)
-                if where is not None and not books.opens(where[0]):
-                    self._passed.append(where)
-                    continue
+                if where is not None:
+                    group, place = where
+                    if not books.opens(group):
+                        self._passed.append((group, None if job is None else place))
+                        continue
+                    if job is None:
+                        where = self._look_into(group, place)
+                        job = group.queues[where[1]].head[2]
             if books.offers(job):
                 yield job
                 if root.closed == books.number:
@@ -197,17 +207,13 @@ class Walk:
             if where is not None:
                 self._go_on(where, key, rank)
 
-    def _enter(self, group: Group) -> tuple[Group, Demand] | None:
-        """Look into a group that is reached: its demand, or where there are several, line them all up."""
-        if not self._books.opens(group):
-            self._passed.append((group, None))
-            return None
+    def _look_into(self, group: Group, place: int) -> tuple[Group, Demand]:
+        """Reach one head of a group; its next head is lined up, to be reached in its turn."""
         heads = group.heads
-        if len(heads) == 1:
-            return group, heads[0][2]
-        for key, rank, demand in heads:
-            self._push(key, rank, (group, demand), group.queues[demand].head[2])
-        return None
+        if place + 1 < len(heads):
+            key, rank, _ = heads[place + 1]
+            self._push(key, rank, (group, place + 1), None)
+        return group, heads[place][2]
 
     def _go_on(self, where: tuple[Group, Demand], key: Any, rank: int) -> None:
         """Line up the next job of a demand, unless all of them can be passed over."""
@@ -218,7 +224,7 @@ class Walk:
         if entry is not None:
             self._push(entry[0], entry[1], where, entry[2])
 
-    def _push(self, key: Any, rank: int, where: Any, job: Job) -> None:
+    def _push(self, key: Any, rank: int, where: Any, job: Job | None) -> None:
         self._serial += 1
         heappush(self._ahead, (key, rank, self._serial, where, job))
 

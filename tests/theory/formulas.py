@@ -1,0 +1,101 @@
+"""Closed forms of queueing theory that the simulator is held against; times in units of the mean service time.
+
+Erlang C: Erlang (1917), in Gross and Harris, *Fundamentals of Queueing Theory*, 2.3. Priorities: Cobham (1954) and
+White and Christie (1958), there 3.4. SRPT: Schrage and Miller (1966).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.integrate import quad
+
+
+def erlang_c(servers: int, load: float) -> float:
+    """Probability of waiting in M/M/c at a load per server."""
+    offered = servers * load
+    blocking = 1.0
+    for count in range(1, servers + 1):  # Erlang B by its recursion, which never overflows
+        blocking = offered * blocking / (count + offered * blocking)
+    return blocking / (1 - load * (1 - blocking))
+
+
+def mean_wait(servers: int, load: float) -> float:
+    """Mean wait of all customers in M/M/c, service of mean 1."""
+    return erlang_c(servers, load) / (servers * (1 - load))
+
+
+def variance_of_a_mean_wait(servers: int, load: float) -> float:
+    """n times the variance of the mean wait of n customers in M/M/c, n large.
+
+    The waits of n customers and the area under the queue over their arrivals differ by what does not grow, so the
+    variance is that of the area less the mean wait at every arrival: a function of a birth-death process. Its
+    Poisson equation is solved by sums (Whitt, *Asymptotic formulas for Markov processes with applications to
+    simulation*, 1992). One server: (load)(2 + 5 load - 4 load^2 + load^3) / (1 - load)^4 (Daley, 1968).
+    """
+    arrival = servers * load
+    wait = mean_wait(servers, load)
+    levels = servers + math.ceil(60 / -math.log(load))
+    weights = [0.0]  # logarithms of the stationary probabilities
+    for count in range(1, levels):
+        weights.append(weights[-1] + math.log(arrival / min(count, servers)))
+    largest = max(weights)
+    total = sum(math.exp(weight - largest) for weight in weights)
+    chances = [math.exp(weight - largest) / total for weight in weights]
+    queue = arrival * wait
+    below = 0.0
+    step_before = 0.0
+    variance = 0.0
+    for count, chance in enumerate(chances):
+        below += (max(count - servers, 0) - queue) * chance
+        step = -below / (arrival * chance)
+        variance += chance * (arrival * (step - wait) ** 2 + min(count, servers) * step_before**2)
+        step_before = step
+    return variance / arrival
+
+
+def relaxation_time(servers: int, load: float) -> float:
+    """Time in which what is left of the start has fallen by e, at most: of the queue and of the servers."""
+    return max(1.0, 1 / (servers * (1 - math.sqrt(load)) ** 2))
+
+
+def srpt_mean_response(load: float, density: Callable[[float], float], largest: float, second: float) -> float:
+    """Mean time in system of M/G/1 under shortest remaining processing time.
+
+    ``density`` of service times with mean 1 on (0, ``largest``). Schrage and Miller: for a job of size x,
+    load(x) = rate * integral of t f(t) up to x, T(x) = rate (integral of t^2 f + x^2 (1 - F(x))) / (2 (1 - load(x))^2)
+    + integral of dt / (1 - load(t)). ``second`` is the second moment, to check the integration.
+    """
+    steps = 20_000
+    width = largest / steps
+    rate = load
+    share = moment = reached = waiting = 0.0
+    response = 0.0
+    for step in range(steps):  # one midpoint rule for all of the nested integrals
+        size = (step + 0.5) * width
+        mass = density(size) * width
+        half = mass / 2
+        part = share + size * half
+        below = reached + half
+        wait = rate * (moment + size**2 * half + size**2 * (1 - below)) / (2 * (1 - rate * part) ** 2)
+        stay = waiting + width / 2 / (1 - rate * part)
+        response += (wait + stay) * mass
+        share, moment, reached = share + size * mass, moment + size**2 * mass, reached + mass
+        waiting += width / (1 - rate * part)
+    assert abs(reached - 1) < 1e-5 and abs(moment / second - 1) < 1e-4, "the integration is too coarse"
+    return response
+
+
+def nonpreemptive_waits(loads: tuple[float, float]) -> tuple[float, float]:
+    """Mean waits of the important and the other class in M/M/1, service of mean 1, nobody stopped (Cobham)."""
+    high, low = loads
+    residual = high + low  # half the rate times the second moment, which is 2
+    return residual / (1 - high), residual / ((1 - high) * (1 - high - low))
+
+
+def preemptive_responses(loads: tuple[float, float]) -> tuple[float, float]:
+    """Mean times in system in M/M/1 where the important class stops the other, which resumes later."""
+    high, low = loads
+    both = high + low
+    return 1 / (1 - high), (1 - both + both) / ((1 - high) * (1 - both))

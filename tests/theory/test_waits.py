@@ -1,0 +1,82 @@
+"""M/M/c first come first served: mean waits against Erlang C, and that the check can fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.theory.formulas import mean_wait, variance_of_a_mean_wait
+from tests.theory.replications import Queue, Verdict, jobs_needed, judge
+
+FULL = [
+    (1, 0.5, 0.03),
+    (1, 0.7, 0.03),
+    (1, 0.9, 0.03),
+    (4, 0.5, 0.03),
+    (4, 0.7, 0.03),
+    (4, 0.9, 0.03),
+    (64, 0.7, 0.10),
+    (64, 0.9, 0.03),
+]
+REDUCED = [(1, 0.5, 0.06), (4, 0.7, 0.08)]
+"""Of every day: servers, load, half-width at most."""
+
+FULL_REPLICATIONS, REDUCED_REPLICATIONS = 256, 64
+
+
+def waits(queue: Queue, tolerance: float, replications: int) -> Verdict:
+    """Simulate a queue and hold the mean wait against what theory says of it when nothing is wrong with it."""
+    jobs = jobs_needed(queue.servers, queue.load, tolerance, replications)
+    samples = []
+    for seed in range(1, replications + 1):
+        outcome = queue.simulate(queue.draw(seed, jobs))
+        samples.append(float(queue.measured(outcome.tables.jobs)["wait_s"].mean()))
+    verdict = judge(samples, mean_wait(queue.servers, queue.load))
+    print(f"M/M/{queue.servers} at {queue.load}: {replications} x {jobs} jobs, {verdict}")
+    return verdict
+
+
+def test_the_variance_of_one_server_is_dalys() -> None:
+    for load in (0.3, 0.5, 0.7, 0.9):
+        daley = load * (2 + 5 * load - 4 * load**2 + load**3) / (1 - load) ** 4
+        assert variance_of_a_mean_wait(1, load) == pytest.approx(daley, rel=1e-5)
+
+
+@pytest.mark.parametrize(("servers", "load", "tolerance"), REDUCED)
+def test_mean_waits_are_erlangs(servers: int, load: float, tolerance: float) -> None:
+    assert waits(Queue(servers, load), tolerance, REDUCED_REPLICATIONS).faults(tolerance) == []
+
+
+@pytest.mark.parametrize(("servers", "load", "tolerance"), REDUCED)
+def test_service_that_takes_five_per_cent_longer_is_found(servers: int, load: float, tolerance: float) -> None:
+    faults = waits(Queue(servers, load, slower=1.05), tolerance, REDUCED_REPLICATIONS).faults(2 * tolerance)
+    assert len(faults) == 1 and faults[0].startswith("theory is outside the interval")
+
+
+def test_a_server_that_is_missing_is_found() -> None:
+    faults = waits(Queue(4, 0.7, missing=1), 0.08, REDUCED_REPLICATIONS).faults(1e9)
+    assert len(faults) == 1 and faults[0].startswith("theory is outside the interval")
+
+
+def test_too_few_jobs_are_found() -> None:
+    faults = waits(Queue(1, 0.5), 0.5, 16).faults(0.03)
+    assert any(fault.startswith("the interval is wider than 3%") for fault in faults)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize(("servers", "load", "tolerance"), FULL)
+def test_mean_waits_are_erlangs_to_three_per_cent(servers: int, load: float, tolerance: float) -> None:
+    assert waits(Queue(servers, load), tolerance, FULL_REPLICATIONS).faults(tolerance) == []
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize(("servers", "load", "tolerance"), FULL)
+def test_every_case_would_find_longer_service(servers: int, load: float, tolerance: float) -> None:
+    faults = waits(Queue(servers, load, slower=1.05), 2 * tolerance, REDUCED_REPLICATIONS).faults(1e9)
+    assert len(faults) == 1
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize(("servers", "load", "tolerance"), [case for case in FULL if case[0] > 1])
+def test_every_case_would_find_a_missing_server(servers: int, load: float, tolerance: float) -> None:
+    faults = waits(Queue(servers, load, missing=1), 2 * tolerance, REDUCED_REPLICATIONS).faults(1e9)
+    assert len(faults) == 1
