@@ -41,7 +41,7 @@ class Ledger:
 
     ``segments``: rank, start, end, node, mask number, kind, speed, progress. ``ends``: rank, first start, end,
     state, total wait, preemptions, migrations. ``decisions``: time, rank, action, reason. ``plain``: rank, start, end,
-    node, mask number of a job that started once, on one node, and completed: it stands for a row of ``segments``
+    node, mask number, a row a node, of a job that started once and completed: they stand for rows of ``segments``
     and one of ``ends``. First starts are not decisions of their own: ``ends`` has them.
     ``notes`` are (time, name, value). Times in microseconds.
     """

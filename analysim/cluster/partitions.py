@@ -124,6 +124,13 @@ class Leaf:
             node = node.parent
 
     @property
+    def below(self) -> Iterator[Leaf]:
+        """This partition and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.below
+
+    @property
     def full_name(self) -> str:
         """Names from the top down, joined by ``/``."""
         return "/".join(node.name for node in reversed(list(self.path)) if node.parent is not None) or ROOT

@@ -201,12 +201,13 @@ class Simulation:
             return  # a stale event: the job was stopped or moved since
         books.vacate(job)
         work = job._work
-        if job.stint == 1 and self._plain and len(job.placement) == 1:  # type: ignore[arg-type]  # it ran somewhere
-            node, mask = job.placement[0]  # type: ignore[index]  # it ran somewhere
+        if job.stint == 1 and self._plain:
             job.state = COMPLETED
             self.ended += 1
             ledger = self.ledger
-            ledger.plain.pending.extend((job.rank, job.run_from, now, node, ledger.number(mask)))
+            rows = ledger.plain.pending
+            for node, mask in job.placement:  # type: ignore[union-attr]  # it ran somewhere
+                rows.extend((job.rank, job.run_from, now, node, ledger.number(mask)))
         else:
             close_stint(self.ledger, job, job, now, work - job._done)
             killed = self._shortened and work < self.workload.duration_us[job.rank]
@@ -308,7 +309,21 @@ class Simulation:
                 self._arm_tick(every)
             else:
                 self.events += events
-                return self._open_pass()
+                break
+        self._dirty = False
+        self.passes += 1
+        if now == self._pass_at:
+            self._count_round()
+        else:
+            self._pass_at = books.now
+            self.rounds = 1
+        if not self.passes % _PACK_EVERY:
+            self.ledger.pack()
+        plan = self.plan
+        plan.now = books.now
+        books.number += 1
+        books.token = books.marks = books.marks + 1
+        return plan
 
     def _goes_on(self) -> bool:
         """With nothing running, tell whether anything is still to come but wake-ups that nobody can use."""
@@ -321,24 +336,6 @@ class Simulation:
         if self._tick_at != when:
             self._tick_at = when
             self._at(when, TICK, self._on_tick, None)
-
-    def _open_pass(self) -> Plan:
-        self._dirty = False
-        self.passes += 1
-        books = self.books
-        now = books.now
-        if now == self._pass_at:
-            self._count_round()
-        else:
-            self._pass_at = now
-            self.rounds = 1
-        if not self.passes % _PACK_EVERY:
-            self.ledger.pack()
-        plan = self.plan
-        plan.now = now
-        books.number += 1
-        books.token = books.marks = books.marks + 1
-        return plan
 
     def _count_round(self) -> None:
         self.rounds += 1

@@ -85,7 +85,9 @@ def _jobs(simulation: Simulation) -> pd.DataFrame:
 def _ends(simulation: Simulation) -> Integers:
     """How every admitted job ended, plain ones spelt out."""
     ledger = simulation.ledger
-    rank, start, end, _, _ = ledger.plain.array().T
+    rows = ledger.plain.array()
+    first_of_gang = np.concatenate([[True], rows[1:, 0] != rows[:-1, 0]])[: len(rows)]
+    rank, start, end, _, _ = rows[first_of_gang].T
     nothing = np.zeros(len(rank), np.int64)
     code = np.full(len(rank), STATES.index("completed"), np.int64)
     waited = start - simulation.workload.submit_us[rank]

@@ -119,16 +119,17 @@ class WaitingIndex:
         heads = group.heads
         top = heads[0] if heads else None
         if old is not None:
-            del heads[bisect_left(heads, (old[0], old[1]))]
+            del heads[bisect_left(heads, old[:2])]
         if new is not None:
             insort(heads, (new[0], new[1], demand))
         now = heads[0] if heads else None
         if now is top:
             return
+        tops = self.tops
         if top is not None:
-            del self.tops[bisect_left(self.tops, (top[0], top[1]))]
+            del tops[bisect_left(tops, top[:2])]
         if now is not None:
-            insort(self.tops, (now[0], now[1], group))
+            insort(tops, (now[0], now[1], group))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -166,9 +167,8 @@ class Walk:
         self._serial = 0
         self._passed: list[tuple[Group, Demand | None]] = []
         self._ahead: list[Ahead] = []
-        for job in books.fresh:
-            self._ahead.append((index.key_of(job), job.rank, 0, None, job))
-        if len(self._ahead) > 1:
+        if books.fresh:
+            self._ahead = [(index.key_of(job), job.rank, 0, None, job) for job in books.fresh]
             self._ahead.sort()
 
     def __iter__(self) -> Iterator[Job]:

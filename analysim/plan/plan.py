@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NoReturn
 
 from analysim.cluster.capacity import Capacity
@@ -259,8 +260,9 @@ class Plan:
             return moves.start_at(self, job, where)
         demand = job.demand
         if demand.blocked_epoch == books.epoch:
-            blocked: Blocked = demand.blocked
-            books.mark_failed(demand, blocked)
+            blocked: Blocked = demand.blocked  # nothing was freed since it failed: it would fail again
+            if demand.token != books.token:
+                books.mark_failed(demand, blocked)
             return blocked
         option = demand.options[0]
         if demand.plain:
@@ -332,16 +334,12 @@ class Plan:
 
     def close(self, partition: str) -> None:
         """Offer no more jobs of a partition (and of those below it) in this pass."""
-        self._close(self._leaf(partition))
-
-    def _close(self, leaf: Leaf) -> None:
         books = self.books
-        if books.journal is not None:
-            was = leaf.closed
-            books.journal.append(lambda: setattr(leaf, "closed", was))
-        leaf.closed = books.number
-        for child in leaf.children:
-            self._close(child)
+        leaf = books.tree.by_name.get(partition) or self._leaf(partition)
+        for each in leaf.below if leaf.children else (leaf,):
+            if books.journal is not None:
+                books.journal.append(partial(setattr, each, "closed", each.closed))
+            each.closed = books.number
 
     def skip(self, job: Job) -> None:
         """Do not offer this job again in this pass."""

@@ -55,7 +55,9 @@ class Placer:
         for size, nodes_of_size in option.node_types:
             full, rest = divmod(job.demand.gpus, size)
             eligible = mask & nodes_of_size
-            free = able(capacity, job.demand, levels[size] & eligible, size)
+            free = levels[size] & eligible
+            if free and job.demand.resources:
+                free = able(capacity, job.demand, free, size)
             if free.bit_count() < full:
                 continue
             whole = self.choose_whole(capacity, job, free, full)
@@ -68,7 +70,7 @@ class Placer:
                 return tuple(
                     (node, capacity.pick(node, rest if node == last else size)) for node in sorted(whole)
                 )
-            return tuple((node, capacity.free[node]) for node in sorted(whole))
+            return tuple([(node, capacity.free[node]) for node in sorted(whole)])
         return None
 
     def _place_evenly(
