@@ -69,11 +69,7 @@ class Preempt(Policy):
         victims = plan.room(job, by=self.order, above=self.rank(job, plan), settled=settled)
         if not victims:
             victims = plan.reclaim(job, by=self.order, settled=settled)
-        if not victims:
-            return False
-        for victim in victims:
-            plan.preempt(victim)
-        return bool(plan.start(job))
+        return bool(victims and plan.replace(victims, job))
 
     def _expect_to_sink(self, job: Job, plan: Plan) -> None:
         service = self._service(job, plan)

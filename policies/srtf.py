@@ -37,11 +37,7 @@ class Srtf(Policy):
                 continue
             limit = plan.now + round(plan.remaining(job) * self.options.factor)
             victims = plan.room(job, by=self.latest, above=limit, settled=self.options.minimum_run)
-            if victims:
-                for victim in victims:
-                    plan.preempt(victim)
-                plan.start(job)
-            else:
+            if not victims or not plan.replace(victims, job):
                 blocked = True
         if blocked and self._next_look <= plan.now:
             self._next_look = plan.now + max(self.options.minimum_run, 1)

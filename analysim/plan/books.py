@@ -192,17 +192,6 @@ class Books:
             memory_mb += count * held.memory_mb
         return self.capacity.hosts(node, gpus, demand, cpu_milli, memory_mb)
 
-    def relieves(self, victim: Job, demand: Demand, option: Option) -> bool:
-        """Tell whether a running job counts in a quota or limit that refuses this demand."""
-        if demand.leaf.limited and victim.demand.leaf is demand.leaf:
-            return True
-        path = set(victim.demand.leaf.path)
-        for chain in option.chains:
-            for account in chain:
-                if account.usage + demand.gpu_milli > account.cap or account.reserving:
-                    return account.partition in path
-        return victim.demand.leaf is demand.leaf
-
     def charge(self, demand: Demand, option: Option | None, amount: int, jobs: int) -> None:
         """Count GPUs (thousandths; negative: less) and jobs in the accounts of a partition path."""
         assert option is not None

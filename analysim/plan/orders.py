@@ -18,6 +18,7 @@ from analysim.jobs import Demand, Job
 from analysim.plan.queue import Entry, Queue
 
 if TYPE_CHECKING:
+    from analysim.cluster.partitions import Leaf
     from analysim.plan.books import Books
 
 class Order:
@@ -249,6 +250,9 @@ def walk_fresh(index: WaitingIndex, books: Books) -> Iterator[Job]:
             yield job
 
 
+_NOBODY = SortedList()
+
+
 class RunningIndex:
     """Running jobs in one order; what came and went since the last look costs next to nothing."""
 
@@ -258,14 +262,25 @@ class RunningIndex:
         self._sorted: SortedList = SortedList()
         self.entry_of: dict[int, Entry] = {}
         self._unsorted: dict[int, Entry] = {}
+        self._of_leaf: dict[Leaf, SortedList] = {}
 
     @property
     def entries(self) -> SortedList:
         """All entries, first to last."""
         if self._unsorted:
             self._sorted.update(self._unsorted.values())
+            for entry in self._unsorted.values() if self._of_leaf else ():
+                self._of_leaf.setdefault(entry[2].demand.leaf, SortedList()).add(entry)
             self._unsorted.clear()
         return self._sorted
+
+    def of_leaf(self, leaf: Leaf) -> SortedList:
+        """Entries of the jobs of one partition, first to last; kept up from the first use."""
+        entries = self.entries
+        if not self._of_leaf:
+            for entry in entries:
+                self._of_leaf.setdefault(entry[2].demand.leaf, SortedList()).add(entry)
+        return self._of_leaf.get(leaf, _NOBODY)
 
     def add(self, job: Job) -> None:
         """Enter a job that started, was moved or changed speed."""
@@ -281,6 +296,8 @@ class RunningIndex:
         entry = self.entry_of.pop(job.rank)
         if self._unsorted.pop(job.rank, None) is None:
             self._sorted.remove(entry)
+            if self._of_leaf:
+                self._of_leaf[job.demand.leaf].remove(entry)
         return entry
 
     def key(self, job: Job) -> Any:

@@ -13,8 +13,9 @@ from analysim.jobs import Job, Placement, State
 from analysim.plan import moves, search
 from analysim.plan.blocked import Blocked
 from analysim.plan.books import Books, Snapshot
+from analysim.plan.gathering import gpus_on
 from analysim.plan.orders import Order
-from analysim.plan.room import Room, borrowers, gpus_on
+from analysim.plan.room import Room
 from analysim.plan.search import Placer
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
@@ -233,18 +234,21 @@ class Plan:
         The last in the order go first, no more than needed; jobs that ran less than ``settled`` microseconds
         stay. None: it cannot be done (or quota would refuse the start all the same).
         """
-        room = self._rooms.get((by, settled))
-        if room is None:
-            self._check_order(by)
-            room = self._rooms[by, settled] = Room(self, by, settled)
-        return room.victims(job, above)
+        return self._room(by, settled).victims(job, above)
 
     def reclaim(self, job: Job, by: Order, settled: int = 0) -> list[Job] | None:
         """Find who must give back what was borrowed, so that a job starts within its partition's guarantee.
 
         Victims belong to borrowing partitions below the lowest common ancestor; None: there is no such set.
         """
-        return borrowers(self, job, by, settled)
+        return self._room(by, settled).reclaim(job)
+
+    def _room(self, by: Order, settled: int) -> Room:
+        room = self._rooms.get((by, settled))
+        if room is None:
+            self._check_order(by)
+            room = self._rooms[by, settled] = Room(self, by, settled)
+        return room
 
     # -- writing -----------------------------------------------------------------------------------------
 
@@ -302,6 +306,16 @@ class Plan:
             first = self.books.touched[job]
             assert first is not None
             first.mode = mode
+
+    def replace(self, victims: Iterable[Job], job: Job, mode: str = "checkpoint") -> Placement | Blocked:
+        """Preempt the victims and start the job in their place; nothing is preempted if it cannot start then."""
+        with self.trial() as trial:
+            for victim in victims:
+                self.preempt(victim, mode)
+            placed = self.start(job)
+            if placed:
+                trial.keep()
+        return placed
 
     def migrate(self, job: Job, where: Any) -> Placement | Blocked:
         """Move a running job: old GPUs are held while it saves its state, new ones from now on.

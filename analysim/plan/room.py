@@ -16,7 +16,9 @@ from sortedcontainers import SortedList
 
 from analysim.cluster.capacity import bits_of
 from analysim.jobs import Demand, Job, Option, Placement
+from analysim.plan.gathering import borrowing, gather, gpus_on, may_reclaim, pieces
 from analysim.plan.orders import Order
+from analysim.plan.queue import Entry
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
@@ -28,19 +30,6 @@ FREE: Price = (1, 0)
 
 CANDIDATES = 16
 """Nodes looked at beyond those needed, dearest first, where CPUs or memory may be in the way."""
-
-def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the ways to split a gang: lists of (nodes, GPUs on each, mask of eligible nodes)."""
-    if demand.per_node:
-        yield [(demand.gpus // demand.per_node, demand.per_node, option.mask)]
-    elif demand.gpus <= option.largest:
-        yield [(1, demand.gpus, option.mask)]
-    else:
-        for size, nodes in option.node_types:
-            full, rest = divmod(demand.gpus, size)
-            mask = nodes & option.mask
-            yield [(full, size, mask)] + ([(1, rest, mask)] if rest else [])
-
 
 class Room:
     """Prices of GPUs by node under one order of the running jobs, those that ran less than ``settled`` exempt."""
@@ -57,6 +46,7 @@ class Room:
         self._settles = [0] * plan.books.topology.size
         self._changes = 0
         self._refused: dict[Demand, tuple[int, Any]] = {}
+        self._ask_again: dict[Demand, int] = {}
         plan.books.watch(self._note)
 
     def _note(self, placement: Placement) -> None:
@@ -81,30 +71,36 @@ class Room:
         return None
 
     def _within_quota(self, job: Job, option: Option, above: Any) -> list[Job] | None:
-        """First make the start legal, then make room for it."""
-        books = self._books
-        chosen: list[Job] = []
-        for victim in self._last_first(above):
-            if books.relieves(victim, job.demand, option):
-                books.charge(victim.demand, victim.option, -victim.demand.gpu_milli, -1)
-                chosen.append(victim)
-                if books.admitted(job.demand, option):
-                    break
-        legal = books.admitted(job.demand, option)
-        for victim in chosen:
-            books.charge(victim.demand, victim.option, victim.demand.gpu_milli, 1)
-        if not legal:
+        """Room where a quota refuses: jobs of the same partition make way."""
+        entries = self._index.of_leaf(job.demand.leaf)
+        if not entries or not entries[-1][0] > above:
             return None
-        with self._plan.trial():
-            for victim in chosen:
-                self._plan.preempt(victim, "kill")
-            if self._plan.fit(job):
-                return chosen
-            more = self._on_nodes(job.demand, option, above)
-        return None if more is None else chosen + more
+        return self._unless_refused(job, option, self._last_first(above, list(entries)))
 
-    def _last_first(self, above: Any) -> Iterator[Job]:
-        for key, _, job in reversed(self._index.entries):
+    def reclaim(self, job: Job) -> list[Job] | None:
+        """Choose borrowers that must give way for a job within its guarantee; None: there are none."""
+        if not may_reclaim(self._plan, job.demand):
+            return None
+        for option in job.demand.options:
+            candidates = borrowing(self._plan, job.demand.leaf, self._index, self._settled)
+            found = self._unless_refused(job, option, candidates)
+            if found:
+                return found
+        return None
+
+    def _unless_refused(self, job: Job, option: Option, candidates: Iterator[Job]) -> list[Job] | None:
+        """Gather victims; after a refusal not again for the same demand until a tenth of ``settled`` has passed."""
+        now = self._plan.now
+        if now < self._ask_again.get(job.demand, now):
+            return None
+        found = gather(self._plan, job, option, candidates)
+        if not found:
+            self._ask_again[job.demand] = now + self._settled // 10
+        return found
+
+    def _last_first(self, above: Any, entries: list[Entry]) -> Iterator[Job]:
+        """Yield the jobs above a limit that may be made to go, last in the order first."""
+        for key, _, job in reversed(entries):
             if not key > above:
                 return
             if self._plan.freeable(job) and self._plan.now >= job.run_from + self._settled:
@@ -114,7 +110,7 @@ class Room:
         """Victims where any GPUs of the type will do."""
         missing = demand.gpus - self._books.claimable_gpus(option)
         chosen: list[Job] = []
-        for victim in self._last_first(above):
+        for victim in self._last_first(above, list(self._index.entries)):
             if missing <= 0:
                 break
             held = held_on(victim, option.mask)
@@ -276,62 +272,6 @@ class Room:
         return kept
 
 
-def gpus_on(job: Job, node: int) -> int:
-    """GPUs that a running job holds on a node."""
-    for where, mask in job.placement or ():
-        if where == node:
-            return mask.bit_count()
-    return 0
-
-
 def held_on(job: Job, nodes: int) -> int:
     """GPUs that a running job holds on a set of nodes."""
     return sum(mask.bit_count() for node, mask in job.placement or () if node >= 0 and nodes >> node & 1)
-
-
-def borrowers(plan: Plan, job: Job, by: Order, settled: int) -> list[Job] | None:
-    """Choose, last in the order first, borrowers that must give way for a job within its guarantee.
-
-    Each victim's partition, and every one above it below the lowest common ancestor, is above its guarantee
-    before the eviction. None: the job would itself borrow, or the borrowers do not make room for it.
-    """
-    books = plan.books
-    demand = job.demand
-    leaf = demand.leaf
-    if not any(node.reclaim for node in leaf.path) or leaf.total.usage + demand.gpu_milli > leaf.total.guarantee:
-        return None
-    index = books.running_index(by)
-    chosen: list[Job] = []
-    with plan.trial():
-        for _, _, victim in reversed(list(index.entries)):
-            if not plan.freeable(victim) or plan.now < victim.run_from + settled:
-                continue
-            if not _borrows(victim, demand):
-                continue
-            plan.preempt(victim, "kill")
-            chosen.append(victim)
-            if any(books.admitted(demand, option) for option in demand.options) and plan.fit(job):
-                break
-        else:
-            return None
-    return _fewest(plan, job, chosen)
-
-
-def _borrows(victim: Job, demand: Demand) -> bool:
-    ancestors = set(demand.leaf.path)
-    below = [leaf for leaf in victim.demand.leaf.path if leaf not in ancestors]
-    return bool(below) and all(leaf.total.usage > leaf.total.guarantee for leaf in below)
-
-
-def _fewest(plan: Plan, job: Job, chosen: list[Job]) -> list[Job]:
-    """Spare, walking backwards, each victim without which the job still fits."""
-    needed = list(chosen)
-    for victim in reversed(chosen):
-        rest = [other for other in needed if other is not victim]
-        with plan.trial():
-            for other in rest:
-                plan.preempt(other, "kill")
-            if plan.fit(job):
-                needed = rest
-    return needed
-

@@ -101,19 +101,19 @@ class Chaos(Policy):
         if plan.start(job):
             return
         by, above = self.dice.choice([(self.important, -job.priority), (self.newest, -job.submit)])
-        victims = plan.room(job, by=by, above=above, spare=lambda other: not _may_stop(plan, other))
+        # Who started at this very instant stays: a stint of no time leaves no segment for the checks to see.
+        victims = plan.room(job, by=by, above=above, settled=1)
         if victims is None:
-            victims = plan.reclaim(job, by=by, spare=lambda other: not _may_stop(plan, other))
-        if victims:
-            mode = self.dice.choice(["checkpoint", "kill"])
-            assert all(plan.freeable(victim) for victim in victims)
-            for victim in victims:
-                plan.preempt(victim, mode)
-            started = plan.start(job)
-            # What a checkpointing job holds counts in its partition's quota until it is released.
-            waits_for_quota = mode == "checkpoint" and not started and started.reason == "quota"
-            assert started or waits_for_quota, f"{victims} make room for {job!r}"
-            self.victims_made_room += 1
+            victims = plan.reclaim(job, by=by, settled=1)
+        if not victims:
+            return
+        assert all(_may_stop(plan, victim) for victim in victims)
+        mode = self.dice.choice(["checkpoint", "kill"])
+        placed = plan.replace(victims, job, mode)
+        # What a checkpointing job holds counts in its partition's quota until it is released.
+        waits_for_quota = mode == "checkpoint" and not placed and placed.reason == "quota"
+        assert placed or waits_for_quota, f"{victims} make room for {job!r}"
+        self.victims_made_room += bool(placed)
 
     def _move_some(self, plan: Plan) -> None:
         stopped_or_started = {job for job in plan.books.touched}
@@ -161,5 +161,5 @@ class Chaos(Policy):
 
 
 def _may_stop(plan: Plan, job: Job) -> bool:
-    """Spare what started at this very instant: a stint of no time leaves no segments for the checks to see."""
+    """Tell whether a job may be stopped, and did not start at this very instant."""
     return plan.freeable(job) and job.hold_from < plan.now
