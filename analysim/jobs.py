@@ -118,10 +118,7 @@ class Family:
         """Tell whether a demand asks at least as much as one that failed."""
         if demand.gpus >= self.blocked_from:
             return True
-        for other in self.lacking:
-            if demand.asks_as_much_as(other):
-                return True
-        return False
+        return any(demand.asks_as_much_as(other) for other in self.lacking)
 
     def marks(self) -> tuple[int, int, tuple[Demand, ...]]:
         """Return what is remembered, for ``restore``."""
@@ -137,7 +134,8 @@ class Demand:
 
     ``gpus`` are whole GPUs, ``per_node`` GPUs on each node (0: the gang rule decides),
     ``cpu_milli`` and ``memory_mb`` are per GPU (of the whole job when it has no GPUs).
-    ``plain`` tells that there is one GPU type to try and no quota to ask. ``blocked``, ``blocked_epoch`` and ``token`` are the plan's memory of its last failure.
+    ``plain`` tells that there is one GPU type to try and no quota to ask. ``blocked``, ``blocked_epoch``
+    and ``token`` are the plan's memory of its last failure.
     """
 
     __slots__ = (

@@ -30,7 +30,7 @@ class Migrate(Policy):
     Options = MigrateOptions
 
     def begin(self, plan: Plan) -> None:
-        self.idle_passes = plan.span_matters
+        plan.wants_idle_passes = plan.span_matters
         self._together = RackFirst()
         self._next_look = 0
         self._next_consolidation = 0
@@ -73,7 +73,8 @@ class Migrate(Policy):
         return False
 
     def _price(self, plan: Plan, jobs: Iterable[Job]) -> float:
-        return self.options.worth * sum(job.gpus * plan.move_cost(job) for job in jobs)
+        worth: float = self.options.worth
+        return worth * sum(job.gpus * plan.move_cost(job) for job in jobs)
 
     def _cheapest(self, plan: Plan, node: int, missing: int) -> list[Job] | None:
         """Find the jobs whose move costs least among those that free so many GPUs on a node."""
@@ -103,7 +104,7 @@ class Migrate(Policy):
             if len(plan.placement(job) or ()) < 2 or not plan.freeable(job):
                 continue
             where = plan.fit(job, placer=self._together)
-            if not where:
+            if isinstance(where, Blocked):
                 continue
             gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
             if gain > self.options.worth * plan.move_cost(job):

@@ -8,7 +8,6 @@ from analysim.cluster.topology import Topology
 from analysim.errors import InvariantError
 from analysim.jobs import Demand, Placement
 
-
 _MOST_PICKS = 1 << 14
 """Choices of GPUs remembered for each count before they are forgotten."""
 
@@ -146,9 +145,7 @@ class Capacity:
 
     def free_within(self, gpu_type: int, mask: int) -> int:
         """Count the free GPUs of a type on the nodes of ``mask``."""
-        total = count = 0
-        for nodes in self.levels[gpu_type]:
-            if count:
-                total += count * (nodes & mask).bit_count()
-            count += 1
+        total = 0
+        for count, nodes in enumerate(self.levels[gpu_type]):
+            total += count * (nodes & mask).bit_count()
         return total

@@ -103,7 +103,7 @@ class Leaf:
         self.nodes = nodes
         self.order = order
         self.children: list[Leaf] = []
-        self.total = Account(self, parent.total if parent else None)
+        self.total: Account = Account(self, parent.total if parent else None)
         self.by_type: dict[int, Account] = {}
         self.borrow_nonpreemptible = config is not None and config.borrow_nonpreemptible
         self.reclaim = config is not None and config.reclaim
@@ -288,7 +288,7 @@ class PartitionTree:
         return min((limit for limit in limits if limit is not None), default=UNBOUNDED)
 
     def chains(self, leaf: Leaf, gpu_type: int) -> tuple[tuple[Account, ...], ...]:
-        """Paths of accounts, leaf to root, that a job of a leaf on a GPU type is charged to; none where no quota binds."""
+        """Paths of accounts, leaf to root, that a job of a leaf on a GPU type is charged to; none without quotas."""
         if not self.bounded:
             return ()
         totals = tuple(node.total for node in leaf.path)

@@ -71,7 +71,8 @@ class Admission:
         pairs = frame[["partition", "tenant"]].astype(object)
         grouped = pairs.groupby(["partition", "tenant"], sort=True)
         numbers = grouped.ngroup().to_numpy(np.int64)
-        found = [self._leaf(str(partition), str(tenant)) for partition, tenant in grouped.groups]
+        firsts = pairs.drop_duplicates().sort_values(["partition", "tenant"])
+        found = [self._leaf(str(partition), str(tenant)) for partition, tenant in firsts.itertuples(index=False)]
         order = np.array([leaf.order if isinstance(leaf, Leaf) else 0 for leaf in found] + [0], np.int64)
         refused = {number: leaf for number, leaf in enumerate(found) if isinstance(leaf, str)}
         rows = np.flatnonzero(np.isin(numbers, list(refused)))
@@ -194,7 +195,7 @@ class Admission:
         if not self._tree.bounded:
             return ""
         for owner, kind, limit in demand.leaf.limited:
-            if limit.gpus is not None and demand.gpus > limit.gpus or limit.jobs == 0:
+            if (limit.gpus is not None and demand.gpus > limit.gpus) or limit.jobs == 0:
                 return f"asks for {demand.gpus} GPUs; a {kind} may use {limit.gpus} in partition {owner.name!r}"
         reasons = []
         for option in demand.options:

@@ -65,7 +65,7 @@ class Simulation:
     """One run of a policy over a trace on a cluster.
 
     ``frame`` has the canonical columns of a trace, sorted by (submit, id). ``advance`` and ``commit`` are the
-    primitives; ``run`` is a loop over them. Raises ``PolicyFailure`` when the policy fails or decides against the rules.
+    primitives; ``run`` is a loop over them. Raises ``PolicyFailure`` when the policy fails or breaks the rules.
     """
 
     def __init__(
@@ -112,10 +112,7 @@ class Simulation:
         self._tick_at = -1
         self._wakes: set[tuple[int, int]] = set()
         self._pass_at = -1
-        self._shared = {
-            handler: [handler] for handler in (self._on_finish, self._on_release, self._on_wake, self._on_withdrawal)
-        }
-        self._finishing = self._shared[self._on_finish]
+        self._finishing: list[Callable[[Any], None]] = [self._on_finish]
         self._rows = self._arrivals()
         self._next = next(self._rows, None)
         self._arriving: list[Callable[[Any], None]] = [self._on_arrival]
@@ -140,8 +137,7 @@ class Simulation:
                     yield row
 
     def _at(self, when: int, phase: int, handler: Callable[[Any], None], what: Any) -> None:
-        callbacks = self._shared.get(handler) or [handler]
-        event = Occurrence(callbacks, what)
+        event = Occurrence([handler], what)
         self.env.schedule(event, phase, when - self.books.now)  # type: ignore[arg-type]  # phases are our priorities
 
     def arm_finish(self, job: Job) -> None:
@@ -281,7 +277,7 @@ class Simulation:
         env = self.env
         peek, step = env.peek, env.step
         books = self.books
-        idle_passes = self.policy.idle_passes
+        idle_passes = self.plan.wants_idle_passes
         every = self._config.schedule_every
         running = books.running
         until = self._until
@@ -407,7 +403,7 @@ class Simulation:
             self.policy.begin(self.plan)
         while (plan := self.advance()) is not None:
             try:
-                answer = schedule(plan)  # type: ignore[func-returns-value]  # checked: authors do return things
+                answer = schedule(plan)
             except Exception as error:
                 passes.blame(self, error)
             if answer is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from analysim.jobs import Job, Placement, State
+from analysim.jobs import Job, Option, Placement, State
 from analysim.plan import search
 from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.releases import claimable
@@ -36,7 +36,8 @@ def start_at(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     found = _resolve(plan, job, where, search.search)
     if isinstance(found, Blocked):
         return found
-    placement, option = found
+    placement: Placement = found[0]
+    option: Option = found[1]
     if search.is_free(books, job, placement):
         if not books.admitted(job.demand, option):
             return BLOCKED["quota"]
@@ -98,10 +99,7 @@ def migrate(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     """Move a running job to a placement, to named nodes, or where another strategy puts it."""
     with plan.trial() as trial:
         settle(plan, job)
-        if job.state is State.PENDING:
-            placed = start_at(plan, job, where)
-        else:
-            placed = _move(plan, job, where)
+        placed = start_at(plan, job, where) if job.state is State.PENDING else _move(plan, job, where)
         if placed:
             trial.keep()
     return placed
@@ -114,7 +112,8 @@ def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     found = _resolve(plan, job, where, search.search_move)
     if isinstance(found, Blocked):
         return found
-    placement, option = found
+    placement: Placement = found[0]
+    option: Option = found[1]
     if dict(placement) == dict(old):
         return old
     if not search.is_free(books, job, placement, own=old):

@@ -187,7 +187,7 @@ class Walk:
                     self._passed.append((group, None))
                     continue
                 where = self._look_into(group, 0)
-                job = group.queues[where[1]].head[2]
+                job: Job | None = group.queues[where[1]].head[2]
             else:
                 key, rank, _, where, job = heappop(ahead)
                 if where is not None:
@@ -198,6 +198,7 @@ class Walk:
                     if job is None:
                         where = self._look_into(group, place)
                         job = group.queues[where[1]].head[2]
+            assert job is not None
             if books.offers(job):
                 yield job
                 if root.closed == books.number:

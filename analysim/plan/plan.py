@@ -32,7 +32,9 @@ _LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3}
 class Plan:
     """One scheduling pass. Times are integer microseconds, attained service is in GPU-microseconds.
 
-    ``policy`` is the policy itself (for the keys of its orders), ``now`` the instant, ``pending`` the waiting jobs in (submit, id) order, ``woken`` those whose wake-up came.
+    ``policy`` is the policy itself (for the keys of its orders), ``now`` the instant, ``pending`` the waiting
+    jobs in (submit, id) order, ``woken`` those whose wake-up came,
+    ``wants_idle_passes`` whether a pass comes when nothing waits (a policy may change it).
     Decisions take effect in the plan at once; an illegal one raises ``IllegalDecision`` in the author's line.
     """
 
@@ -43,6 +45,7 @@ class Plan:
         self.woken: list[Job] = []
         self.stopped: list[Job] = []
         self.eventful = False
+        self.wants_idle_passes = bool(policy.idle_passes)
         self._stopped_before: list[Job] = []
         self.wakes: list[tuple[int, Job | None]] = []
         self.noted: list[tuple[str, float]] = []
@@ -219,9 +222,9 @@ class Plan:
         """
         demand = job.demand
         avoided = sum(1 << self.node_index(node) for node in avoid)
-        if placer is None and not avoided and job.state is not RUNNING:
-            if demand.blocked_epoch == self.books.epoch:
-                return demand.blocked  # type: ignore[no-any-return]  # always a Blocked
+        plain = placer is None and not avoided and job.state is not RUNNING
+        if plain and demand.blocked_epoch == self.books.epoch:
+            return demand.blocked  # type: ignore[no-any-return]  # always a Blocked
         if placer is not None and not hasattr(placer, "place"):
             self.refuse(job, f"{placer!r} is no placement strategy: it has no place() method")
         find = search.search_move if job.state is RUNNING else search.search

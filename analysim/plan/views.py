@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysim.cluster.partitions import UNBOUNDED, Leaf
 from analysim.jobs import Job, State
-from analysim.plan.orders import Order, RunningIndex, Walk, WaitingIndex, walk_fresh
+from analysim.plan.orders import Order, RunningIndex, WaitingIndex, Walk, walk_fresh
 from analysim.units import GPU_MILLI
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
         types["c0"] = {}
         for index, kind in enumerate(types):
             types[kind] |= {"cpus": draw(st.sampled_from([4, 8, 16])), "memory_gb": 64 + index}
-    racks: dict[str, list[tuple[str, int]]] = {"x": [(kind, draw(st.integers(1, 3))) for kind in types]}
+    racks: dict[str, list[tuple[str, int]]] = {"x": [(kind, draw(st.integers(1, 2))) for kind in types]}
     if draw(st.booleans()):
         racks["y"] = [(kinds[0], draw(st.integers(1, 2)))]
     fields: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def traces(draw: st.DrawFn, most: int = 20) -> pd.DataFrame:
 def _jobs(draw: st.DrawFn) -> dict[str, Any]:
     rare = draw(st.integers(0, 5))
     gpus = draw(st.sampled_from([1, 2, 3, 4, 1, 2, 4, 6, 8, 12, 0, 16]))
-    submit = draw(st.integers(0, 40)) * STEP
+    submit = draw(st.integers(0, 16)) * STEP
     divisors = [each for each in (1, 2, 4) if gpus and gpus % each == 0]
     return {
         "submit_us": submit,

@@ -116,7 +116,7 @@ class Chaos(Policy):
         self.victims_made_room += bool(placed)
 
     def _move_some(self, plan: Plan) -> None:
-        stopped_or_started = {job for job in plan.books.touched}
+        stopped_or_started = set(plan.books.touched)
         for job in plan.running:
             if job in stopped_or_started or not _may_stop(plan, job) or self.dice.random() > 0.4:
                 continue

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig, Costs
-from analysim.policy import Job, Order, Plan, Policy
+from analysim.policy import Order, Plan, Policy
 from analysim.tables import RunTables
 from tests.builders import ROOT, SECOND, run, same_tables, shipped
 from tests.property.cases import PLACEMENTS, clusters, traces
 from tests.property.chaos import Chaos
 
-EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CHARGED = Costs(checkpoint_s=1, restart_s=2, checkpoint_interval_s=3)
 
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {

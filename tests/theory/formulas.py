@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.integrate import quad
-
 
 def erlang_c(servers: int, load: float) -> float:
     """Probability of waiting in M/M/c at a load per server."""

@@ -1,8 +1,8 @@
 """Pages of the documentation as programs: their blocks run in order, and print what the page says.
 
-A fenced block is, by the words behind the fence: ``python``, run, all blocks of a page in one namespace; ``python
-NAME``, ``yaml NAME``, ``csv NAME``, a file of that name; ``sh``, commands of ours, ``sh 2`` when they are to fail
-with that exit code; ``text``, what the block before it prints (where that fails: what it says on stderr).
+A fenced block is, by the words behind the fence: ``python``, run, all blocks of a page in one namespace;
+``python NAME``, ``yaml NAME``, ``csv NAME``, a file of that name; ``sh``, commands of ours, ``sh 2`` when they are
+to fail with that exit code; ``text``, what the block before it prints on stdout (on stderr too where it fails).
 ``python docs_pages.py PAGE...`` writes what is printed now into pages.
 """
 
@@ -84,7 +84,7 @@ def _command(line: str, exit_code: int) -> str:
     assert program == "analysim", f"{line!r} is no command of ours"
     result = CliRunner().invoke(build(), words, prog_name="analysim")
     assert result.exit_code == exit_code, f"{line!r} left with {result.exit_code}: {result.stderr}"
-    return str(result.stderr if exit_code else result.stdout)
+    return str(result.stdout + result.stderr if exit_code else result.stdout)
 
 
 def _program(block: Block, page: Path, names: dict[str, Any]) -> str:

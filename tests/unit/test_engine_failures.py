@@ -33,7 +33,7 @@ class Returns(Policy):
     name = "returns"
 
     def schedule(self, plan: Plan) -> Any:
-        return [job for job in plan.pending]
+        return list(plan.pending)
 
 
 class Yields(Policy):
