@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig, Costs
@@ -21,7 +21,7 @@ from tests.property.independent_metrics import (
 )
 from tests.property.test_independent_metrics import differences
 
-EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=max(settings.default.max_examples, 100))
 SEEDS = st.integers(0, 2**32)
 COSTS = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig, Costs
@@ -21,7 +21,6 @@ from tests.builders import ROOT, SECOND, run, same_tables, shipped
 from tests.property.cases import PLACEMENTS, clusters, traces
 from tests.property.chaos import Chaos
 
-EXAMPLES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CHARGED = Costs(checkpoint_s=1, restart_s=2, checkpoint_interval_s=3)
 
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -68,7 +67,6 @@ def without_blocked(tables: RunTables) -> RunTables:
 
 
 @pytest.mark.parametrize("name", [*POLICIES, "backfill"])
-@EXAMPLES
 @given(rows=traces(most=25), cluster=clusters(), placement=PLACEMENTS)
 def test_passing_over_shapes_changes_nothing(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
@@ -80,7 +78,6 @@ def test_passing_over_shapes_changes_nothing(
     assert same_tables(without_blocked(left.tables), without_blocked(right.tables)) == []
 
 
-@EXAMPLES
 @given(rows=traces(), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
 def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str) -> None:
     left, right = (
@@ -133,7 +130,6 @@ def twice(tables: RunTables) -> RunTables:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@EXAMPLES
 @given(rows=traces(), cluster=clusters(speeds=False), placement=PLACEMENTS)
 def test_twice_the_time_in_everything_is_twice_the_time(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
@@ -146,7 +142,6 @@ def test_twice_the_time_in_everything_is_twice_the_time(
     assert same_tables(twice(once.tables), double.tables) == []
 
 
-@EXAMPLES
 @given(rows=traces(), cluster=clusters(speeds=False), seed=st.integers(0, 2**32))
 def test_twice_the_time_for_whatever_a_policy_does(rows: pd.DataFrame, cluster: ClusterConfig, seed: int) -> None:
     once = run(rows, cluster, Chaos({"seed": seed}), costs=CHARGED)
