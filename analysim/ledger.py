@@ -64,7 +64,9 @@ class Ledger:
         speed: int = 0,
         progress: int = 0,
     ) -> None:
-        """Record what a job did with its GPUs from ``start`` to ``end``."""
+        """Record what a job did with its GPUs from ``start`` to ``end``; of no time, only a run leaves a row."""
+        if end <= start and kind != RUN:
+            return
         rows = self.segments.pending
         for node, mask in placement:
             rows.extend((rank, start, end, node, self.number(mask), kind, speed, progress))

@@ -97,7 +97,7 @@ class Leaf:
 
     def __init__(self, config: Partition | None, parent: Leaf | None, nodes: int, order: int) -> None:
         self.config = config
-        self.quota: Quota = config if config is not None else Quota()
+        self.own_nodes = config is not None and config.nodes is not None
         self.name = config.name if config is not None else ROOT
         self.parent = parent
         self.nodes = nodes
@@ -264,22 +264,28 @@ class PartitionTree:
         return cap, guarantee, stated
 
     def change_nodes(self, leaf: Leaf, nodes: str | list[str]) -> None:
-        """Give a partition, and those below it that name no nodes, another node set."""
-        leaf.nodes = self.node_mask(nodes, leaf.nodes)
-        for child in leaf.children:
-            if child.config is not None and child.config.nodes is None:
-                child.nodes = leaf.nodes
+        """Give a partition, and those below it that name no nodes of their own, another node set."""
+        leaf.own_nodes = True
+        self._set_nodes(leaf, self.node_mask(nodes, leaf.nodes))
 
-    def narrow(self, option: Option, leaf: Leaf, topology: Topology) -> None:
+    def _set_nodes(self, leaf: Leaf, nodes: int) -> None:
+        leaf.nodes = nodes
+        for child in leaf.children:
+            if not child.own_nodes:
+                self._set_nodes(child, nodes)
+
+    def narrow(self, option: Option, leaf: Leaf) -> None:
         """Let an option use the nodes that its partition has now."""
-        option.mask = leaf.nodes & topology.type_masks[option.gpu_type] if option.gpu_type >= 0 else leaf.nodes
+        option.mask = leaf.nodes & self.topology.type_masks[option.gpu_type] if option.gpu_type >= 0 else leaf.nodes
 
     def ever_nodes(self, leaf: Leaf) -> int:
         """Nodes that a partition has at any time."""
-        changes = leaf.config.changes if leaf.config else []
         nodes = leaf.nodes
-        for change in changes:
-            nodes |= self.node_mask(change.nodes, leaf.nodes)
+        if leaf.config is not None and leaf.parent is not None:
+            if leaf.config.nodes is None:
+                nodes |= self.ever_nodes(leaf.parent)
+            for change in leaf.config.changes:
+                nodes |= self.node_mask(change.nodes, 0)
         return nodes
 
     def time_limit(self, leaf: Leaf) -> int:

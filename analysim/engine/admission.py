@@ -16,7 +16,7 @@ from analysim.jobs import Demand, Family, Job, Option, Workload
 from analysim.policy.placement import PLACERS
 from analysim.units import GPU_MILLI
 
-_KEY = ["leaf", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]
+_KEY = ["leaf", "gpu_milli", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]
 
 
 class Admission:
@@ -45,7 +45,7 @@ class Admission:
         numbers = grouped.ngroup().to_numpy(np.int64)
         reason_of: list[str] = []
         number_of: list[int] = []
-        for row in grouped.first().reset_index()[[*_KEY, "gpu_milli"]].itertuples(index=False):
+        for row in grouped.first().reset_index()[_KEY].itertuples(index=False):
             demand, reason = self._demand(len(workload.demands), row)
             number_of.append(-1 if reason else len(workload.demands))
             reason_of.append(reason)
@@ -59,7 +59,7 @@ class Admission:
             workload.demand_of[rank] = -1
         for demand in workload.demands:
             for option in demand.options:
-                self._tree.narrow(option, demand.leaf, self._topology)
+                self._tree.narrow(option, demand.leaf)
         workload.work_us = self._work(frame, workload, leaves)
         return workload
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
-from analysim.config.cluster import Quota, QuotaChange
+from analysim.config.cluster import QuotaChange
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.errors import AnalysimError, IllegalDecision, PolicyFailure, TraceError
 from analysim.jobs import Job, State, Workload
@@ -86,7 +86,7 @@ def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
     books = simulation.books
     now = books.now
     ledger = simulation.ledger
-    if job.state is RUNNING and job.hold_from == before.hold_from and job.placement == before.placement:
+    if before.holds(job):
         return  # stopped and started in place, or moved and moved back: nothing happened
     close_stint(ledger, job, before, now, job._done - before.done)
     job.stint += 1
@@ -162,10 +162,11 @@ def need_estimates(policy: Policy, tree: PartitionTree, workload: Workload) -> N
         return
     limits = [tree.time_limit(leaf) for leaf in tree.all]
     fill = [limits[leaf] for leaf in workload.leaf_of[missing].tolist()]
-    if any(limit >= UNBOUNDED for limit in fill):
-        first = workload.value("job_id", int(missing.argmax()))
+    without = [rank for rank, limit in zip(missing.nonzero()[0].tolist(), fill, strict=True) if limit >= UNBOUNDED]
+    if without:
+        first = workload.value("job_id", without[0])
         raise TraceError(
-            f"policy {policy.name!r} needs estimates and {int(missing.sum())} jobs have none (the first: {first}).",
+            f"policy {policy.name!r} needs estimates and {len(without)} jobs have none (the first: {first}).",
             "Give --estimates exact, factor:F or lognormal:S, or a time_limit on the partition.",
         )
     workload.frame = workload.frame.copy()
@@ -176,25 +177,17 @@ def need_estimates(policy: Policy, tree: PartitionTree, workload: Workload) -> N
 
 
 def change_quota(simulation: Simulation, leaf: Leaf, change: QuotaChange) -> None:
-    """Put a quota change in force: what it does not state stays as it was."""
+    """Put a quota change in force: it replaces all four amounts, and the nodes where it names some."""
     tree = simulation.tree
     books = simulation.books
-    leaf.quota = _merged(leaf.quota, change)
-    tree.apply(leaf, leaf.quota)
+    tree.apply(leaf, change)
     if change.nodes is not None:
         tree.change_nodes(leaf, change.nodes)
         for demand in simulation.workload.demands:
             for option in demand.options:
-                tree.narrow(option, demand.leaf, simulation.topology)
+                tree.narrow(option, demand.leaf)
     books.freed()
     simulation.ledger.quota_changes.append((books.now, leaf.full_name))
-
-
-def _merged(quota: Quota, change: QuotaChange) -> Quota:
-    stated = {}
-    for each in (quota, change):
-        stated.update({name: getattr(each, name) for name in Quota.model_fields if name in each.model_fields_set})
-    return Quota(**stated)
 
 
 def end(simulation: Simulation) -> None:

@@ -260,13 +260,16 @@ class Simulation:
         self._dirty = True
 
     def _arm_quota_changes(self) -> None:
-        self.books.now = self.start_us
+        self._changes_to_come = 0
+        self.books.now = self.plan.now = self.start_us
         for leaf in self.tree.all:
             for change in leaf.config.changes if leaf.config else ():
+                self._changes_to_come += 1
                 self._at(self.start_us + change.time, QUOTA, self._on_quota_change, (leaf, change))
 
     def _on_quota_change(self, event: Occurrence) -> None:
         leaf, change = event.what
+        self._changes_to_come -= 1
         passes.change_quota(self, leaf, change)
         self._dirty = True
 
@@ -279,6 +282,7 @@ class Simulation:
         books = self.books
         idle_passes = self.plan.wants_idle_passes
         every = self._config.schedule_every
+        plan = self.plan
         running = books.running
         until = self._until
         events = 0
@@ -287,7 +291,7 @@ class Simulation:
             if now > until or (not running and not self._goes_on()):
                 self.events += events
                 return None
-            books.now = now  # type: ignore[assignment]  # the clock is fed integers only
+            books.now = plan.now = now  # type: ignore[assignment]  # the clock is fed integers only
             step()
             events += 1
             while peek() == now:
@@ -298,9 +302,7 @@ class Simulation:
             if not self._dirty:
                 continue
             if not books.pending_count and not idle_passes:
-                self._dirty = False
-                if self.plan.eventful:
-                    self.plan.close_pass()
+                self._dirty = False  # nothing to decide; the next pass hears of it
             elif every and now % every:
                 self._arm_tick(every)
             else:
@@ -315,8 +317,6 @@ class Simulation:
             self.rounds = 1
         if not self.passes % _PACK_EVERY:
             self.ledger.pack()
-        plan = self.plan
-        plan.now = books.now
         books.number += 1
         books.token = books.marks = books.marks + 1
         return plan
@@ -325,7 +325,7 @@ class Simulation:
         """With nothing running, tell whether anything is still to come but wake-ups that nobody can use."""
         if self.books.releases or self._next is not None:
             return True
-        return self.books.pending_count > 0 and self._idle_wakes < MAX_IDLE_WAKES
+        return self.books.pending_count > 0 and (self._changes_to_come > 0 or self._idle_wakes < MAX_IDLE_WAKES)
 
     def _arm_tick(self, every: int) -> None:
         when = -(-self.books.now // every) * every

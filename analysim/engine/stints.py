@@ -18,8 +18,8 @@ def close_stint(ledger: Ledger, job: Job, was: Job | Snapshot, now: int, progres
         ledger.held(job.rank, fresh, was.hold_from, until, HOLD)
     if was.run_from > was.hold_until:
         ledger.held(job.rank, placement, was.hold_until, min(was.run_from, now), RESTART)
-    if now >= was.run_from:
-        ledger.held(job.rank, placement, was.run_from, now, RUN, was.speed, progress)
+    if now >= was.run_from or now == was.hold_from:
+        ledger.held(job.rank, placement, min(was.run_from, now), now, RUN, was.speed, progress)
 
 
 def waiting_pieces(held: list[tuple[int, int, int]]) -> list[tuple[Placement, int]]:

@@ -61,6 +61,10 @@ class Snapshot:
         self.mode = ""
         self.entries: list[tuple[Any, int, Job]] = []
 
+    def holds(self, job: Job) -> bool:
+        """Tell whether the job is still, or again, in the stint it was in."""
+        return job.state is self.state and job.hold_from == self.hold_from and job.placement == self.placement
+
     def write_to(self, job: Job) -> None:
         """Give the job back everything but its GPUs."""
         job.state = self.state
@@ -319,14 +323,14 @@ class Books:
         """Start a pending job on GPUs of which some are still being released."""
         reservation = Reservation(job)
         for node, mask in placement:
-            free = self.capacity.free[node] & mask
-            if free:
-                self.capacity.take(((node, free),), job.demand)
-                reservation.held.append((node, free, self.now))
-            wanted = mask ^ free
+            wanted = mask & ~self.capacity.free[node]
             if wanted:
                 reservation.missing += wanted.bit_count()
                 self._claim(job, node, wanted)
+            free = mask ^ wanted
+            if free:
+                self.capacity.take(((node, free),), job.demand)
+                reservation.held.append((node, free, self.now))
         self.charge(job.demand, option, job.demand.gpu_milli, 1)
         job.placement = placement
         job.option = option
@@ -351,7 +355,7 @@ class Books:
         if left:
             self.unclaimed[node] = left
         else:
-            del self.unclaimed[node]
+            self.unclaimed.pop(node, None)
 
     def _hand_over(self, release: Release, to: Demand, node: int, mask: int, sign: int) -> None:
         """CPUs, memory and quota usage of claimed GPUs go from their old holder to the new one."""
@@ -364,12 +368,12 @@ class Books:
         reservation = self.reserved.pop(job.rank)
         assert job.option is not None
         self.charge(job.demand, job.option, -job.demand.gpu_milli, -1)
+        for node, mask, _ in reservation.held:
+            self.capacity.give(((node, mask),), job.demand)
         for release in self.releases.values():
             for node, mask in release.give_back(job):
                 self._flip_unclaimed(node, mask)
                 self._hand_over(release, job.demand, node, mask, -1)
-        for node, mask, _ in reservation.held:
-            self.capacity.give(((node, mask),), job.demand)
         self.note_change(job.placement)
         self.freed()
 

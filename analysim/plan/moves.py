@@ -72,7 +72,10 @@ def _resolve(plan: Plan, job: Job, where: Any, find: Callable[..., Any]) -> Any:
 def settle(plan: Plan, job: Job) -> None:
     """Before a stop or move: take back what this pass already did to the job; only the net effect counts."""
     books = plan.books
-    if job in books.touched and not books.return_to(job, books.touched[job]):
+    before = books.touched.get(job)
+    if before is not None and before.holds(job):
+        return
+    if job in books.touched and not books.return_to(job, before):
         plan.refuse(job, "it was moved in this pass and its old GPUs are taken; it cannot be changed again in it")
 
 

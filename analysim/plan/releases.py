@@ -36,6 +36,8 @@ class Release:
     @property
     def unclaimed(self) -> Placement:
         """What nobody has claimed, as a placement."""
+        if not self.job.demand.gpus:
+            return self.placement
         return tuple((node, mask) for node, mask in self.masks.items() if mask)
 
     def claim(self, job: Job, node: int, wanted: int) -> int:

@@ -146,12 +146,12 @@ def may_claim(books: Books, job: Job, placement: Placement, option: Option) -> b
 def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Option] | str:
     """Check a placement that a policy chose, whether or not it is free now; return what is wrong as text."""
     demand = job.demand
+    if demand.gpus == 0:
+        return "a job without GPUs is placed by the run's strategy, not by the policy"
     try:
         pairs = tuple((int(node), int(mask)) for node, mask in where)
     except (TypeError, ValueError):
         return f"{where!r} is not a placement: pairs of (node, mask of GPUs) are expected"
-    if demand.gpus == 0:
-        return pairs, demand.options[0]
     total = sum(mask.bit_count() for _, mask in pairs)
     if total != demand.gpus or len({node for node, _ in pairs}) != len(pairs):
         return f"the placement has {total} GPUs on {len(pairs)} nodes; the job asks for {demand.gpus} GPUs"
