@@ -119,10 +119,11 @@ class Admission:
         gpu_type = str(row.gpu_type)  # type: ignore[attr-defined]
         options = self._options_of(leaf, gpu_type) if gpus else self._cpu_options(leaf)
         per_node = int(row.per_node)  # type: ignore[attr-defined]
-        single = isinstance(options, str) or not options or gpus <= options[0].largest
         uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
+        # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
+        single = tuple(gpus <= option.largest for option in options) if uneven else ()  # type: ignore[union-attr]
         kind = (leaf.order, gpu_type, per_node, bool(row.preemptible), row.user, row.tenant)  # type: ignore[attr-defined]
-        family = self._families.setdefault((*kind, gpus > 0, single and uneven), Family())
+        family = self._families.setdefault((*kind, gpus > 0, single), Family())
         demand = Demand(
             index,
             gpus,

@@ -32,7 +32,7 @@ FOREVER = 1 << 62
 _ACTION = {name: code for code, name in enumerate(DECISIONS)}
 _REASON = {name: code for code, name in enumerate(REASONS)}
 _STOPPED = {"checkpoint": "preempt", "kill": "kill", "suspend": "suspend", "cancel": "cancel"}
-_RESERVE = _ACTION["reserve"]
+_START, _RESERVE = _ACTION["start"], _ACTION["reserve"]
 
 
 def commit(simulation: Simulation, plan: Plan) -> None:
@@ -52,6 +52,8 @@ def commit(simulation: Simulation, plan: Plan) -> None:
             if job.rank in waiting:
                 books.dequeue(job)
             if state is RUNNING:
+                if job.first_start >= 0:
+                    simulation.ledger.decisions.pending.extend((now, job.rank, _START, -1))
                 simulation.begin(job)
             else:
                 simulation.ledger.decisions.pending.extend((now, job.rank, _RESERVE, -1))

@@ -31,7 +31,7 @@ from analysim.plan.releases import Release
 from analysim.policy.base import Policy
 from analysim.policy.placement import PLACERS
 from analysim.speed import CostModel, SpeedModel
-from analysim.tables import DECISIONS, RunTables
+from analysim.tables import RunTables
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
@@ -44,7 +44,6 @@ MAX_ROUNDS = 1_000
 MAX_IDLE_WAKES = 100
 """Wake-ups in a row without a decision, nothing running and nothing to come, before jobs count as starved."""
 
-_START = DECISIONS.index("start")
 _CHUNK = 4_096
 _COLLECT_AFTER = 200_000
 _REPORT_EVERY = 256
@@ -355,8 +354,6 @@ class Simulation:
         job.stint += 1
         if job.first_start < 0:
             job.first_start = now
-        else:
-            self.ledger.decisions.pending.extend((now, job.rank, _START, -1))
         pinned = job.demand.pinned
         if pinned is not None:
             self.ledger.held(job.rank, pinned, job.since, now, SUSPEND)

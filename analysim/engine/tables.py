@@ -199,7 +199,10 @@ def _decisions(simulation: Simulation) -> pd.DataFrame:
     """All decisions by (time, rank); first starts come from how the jobs ended."""
     rows = simulation.ledger.decisions.array()
     ends = _ends(simulation)
-    began = ends[ends[:, 1] >= 0]
+    reserved = rows[rows[:, 2] == DECISIONS.index("reserve")]
+    reserved_from = np.full(simulation.workload.count, np.iinfo(np.int64).max)
+    np.minimum.at(reserved_from, reserved[:, 1], reserved[:, 0])
+    began = ends[(ends[:, 1] >= 0) & (ends[:, 1] < reserved_from[ends[:, 0]])]
     start = np.full(len(began), DECISIONS.index("start"), np.int64)
     rows = np.concatenate([rows, np.column_stack([began[:, 1], began[:, 0], start, -np.ones_like(start)])])
     time, rank, action, reason = rows[np.lexsort((rows[:, 1], rows[:, 0]))].T

@@ -631,8 +631,17 @@ def _marks_of(demand: Demand) -> Callable[[], None]:
 
 def split(old: Placement, new: Placement) -> tuple[Placement, Placement, Placement]:
     """Divide a move into (shared, given up, newly taken) placements."""
-    before, after = dict(old), dict(new)
-    shared = tuple((node, mask & after.get(node, 0)) for node, mask in old if mask & after.get(node, 0))
-    gone = tuple((node, mask & ~after.get(node, 0)) for node, mask in old if mask & ~after.get(node, 0))
-    taken = tuple((node, mask & ~before.get(node, 0)) for node, mask in new if mask & ~before.get(node, 0))
-    return shared, gone, taken
+    return _common(old, new), _only(old, new), _only(new, old)
+
+
+def _common(one: Placement, other: Placement) -> Placement:
+    """GPUs of both placements; a job without GPUs is on a node with none of them."""
+    there = dict(other)
+    return tuple((node, mask & there[node]) for node, mask in one if node in there and (mask & there[node] or not mask))
+
+
+def _only(one: Placement, other: Placement) -> Placement:
+    """GPUs of one placement that are not in the other."""
+    there = dict(other)
+    left = ((node, mask & ~there.get(node, 0), node in there) for node, mask in one)
+    return tuple((node, mask) for node, mask, shared in left if mask or not shared)

@@ -276,7 +276,7 @@ class Plan:
             books.placements += 1
             placement = self.placer.place(books.capacity, job, option, option.mask)
             if placement is None:
-                return moves.start_claiming(self, job, search.why_not(books, job))
+                return moves.start_claiming(self, job, search.why_not(books, job, self.placer, demand.options))
         else:
             found = search.search(books, job, self.placer)
             if isinstance(found, Blocked):
@@ -308,6 +308,8 @@ class Plan:
             self.touch(job, before)
             first = self.books.touched[job]
             assert first is not None
+            if self.books.journal is not None:
+                self.books.journal.append(partial(setattr, first, "mode", first.mode))
             first.mode = mode
 
     def replace(self, victims: Iterable[Job], job: Job, mode: str = "checkpoint") -> Placement | Blocked:

@@ -59,6 +59,8 @@ class Room:
         entries = self._index.entries
         if not entries or not entries[-1][0] > above or not job.demand.gpus:
             return None
+        if job.demand.pinned is not None:
+            return self._on_pinned(job.demand.pinned, above)
         for option in job.demand.options:
             if not self._books.admitted(job.demand, option):
                 found = self._within_quota(job, option, above)
@@ -69,6 +71,21 @@ class Room:
             if found:
                 return found
         return None
+
+    def _on_pinned(self, pinned: Placement, above: Any) -> list[Job] | None:
+        """Victims for a suspended job: whoever holds one of the GPUs it had."""
+        wanted = {node: mask & ~self._books.claimable_on(node) for node, mask in pinned}
+        holders = {
+            job.rank: job
+            for node in wanted
+            for job in self._books.jobs_by_node()[node].values()
+            if any(where == node and mask & wanted[node] for where, mask in job.placement or ())
+        }
+        settled = self._plan.now - self._settled
+        for job in holders.values():
+            if not self._plan.freeable(job) or job.run_from > settled or not self._index.key(job) > above:
+                return None
+        return sorted(holders.values(), key=lambda job: (self._index.key(job), job.rank), reverse=True) or None
 
     def _within_quota(self, job: Job, option: Option, above: Any) -> list[Job] | None:
         """Room where a quota refuses: jobs of the same partition make way."""

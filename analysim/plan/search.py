@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from analysim.cluster.capacity import Capacity, bits_of
@@ -22,11 +23,11 @@ class Placer(Protocol):
 def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Placement, Option] | Blocked:
     """Find a place on free GPUs, trying the GPU types in the order written; else the reason."""
     demand = job.demand
-    refused = False
+    asked: list[Option] = []
     for option in demand.options:
         if option.bounded and not books.admitted(demand, option):
-            refused = True
             continue
+        asked.append(option)
         if demand.pinned is None:
             books.placements += 1
             placement = placer.place(books.capacity, job, option, option.mask & ~avoided if avoided else option.mask)
@@ -34,7 +35,7 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
             placement = demand.pinned if all_free(books.capacity, demand.pinned) else None
         if placement is not None:
             return placement, option
-    return BLOCKED["quota"] if refused else why_not(books, job)
+    return why_not(books, job, placer, asked, avoided)
 
 
 def search_move(
@@ -69,36 +70,38 @@ def all_free(capacity: Capacity, placement: Placement) -> bool:
     return all(node < 0 or capacity.free[node] & mask == mask for node, mask in placement)
 
 
-def why_not(books: Books, job: Job) -> Blocked:
-    """Say why a job that quota allows does not fit."""
+def why_not(
+    books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int = 0
+) -> Blocked:
+    """Say why a job does not fit; ``asked`` are the GPU types that quota allows.
+
+    "resources" is said where any type would do but for CPUs or memory: a job that asks fewer of them may fit.
+    """
     demand = job.demand
     capacity = books.capacity
     gpus = demand.gpus
-    if gpus == 0:
+    if demand.resources and capacity.models_resources and _gpus_alone_fit(books, job, placer, asked, avoided):
         return BLOCKED["resources"]
+    if len(asked) < len(demand.options):
+        return BLOCKED["quota"]
     for option in demand.options:
         if capacity.free_within(option.gpu_type, option.mask) >= gpus:
-            break
-    else:
-        kinds = range(len(books.topology.gpu_types))
-        anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
-        return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
-    if demand.resources and capacity.models_resources and _gpus_alone_fit(capacity, demand):
-        return BLOCKED["resources"]
-    return BLOCKED["fragmented"]
+            return BLOCKED["fragmented"]
+    kinds = range(len(books.topology.gpu_types))
+    anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
+    return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
 
 
-def _gpus_alone_fit(capacity: Capacity, demand: Demand) -> bool:
-    """Tell whether there are nodes enough with GPUs enough, so that only CPUs or memory were in the way."""
-    for option in demand.options:
-        levels = capacity.levels[option.gpu_type]
-        each = demand.per_node or min(demand.gpus, option.largest)
-        nodes = 0
-        for count in range(each, len(levels)):
-            nodes |= levels[count] & option.mask
-        if nodes.bit_count() >= demand.gpus // each:
-            return True
-    return False
+def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
+    """Tell whether the job would fit if it asked for no CPUs and no memory."""
+    demand = job.demand
+    if not demand.gpus or demand.pinned is not None:
+        return True
+    demand.resources = False
+    try:
+        return any(placer.place(books.capacity, job, option, option.mask & ~avoided) for option in asked)
+    finally:
+        demand.resources = True
 
 
 def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement, Option] | None:
@@ -146,12 +149,15 @@ def may_claim(books: Books, job: Job, placement: Placement, option: Option) -> b
 def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Option] | str:
     """Check a placement that a policy chose, whether or not it is free now; return what is wrong as text."""
     demand = job.demand
-    if demand.gpus == 0:
-        return "a job without GPUs is placed by the run's strategy, not by the policy"
     try:
         pairs = tuple((int(node), int(mask)) for node, mask in where)
     except (TypeError, ValueError):
         return f"{where!r} is not a placement: pairs of (node, mask of GPUs) are expected"
+    if demand.gpus == 0:
+        anywhere = demand.options[0]
+        if len(pairs) == 1 and pairs[0][1] == 0 and pairs[0][0] >= 0 and anywhere.mask >> pairs[0][0] & 1:
+            return pairs, anywhere
+        return f"a job without GPUs is placed on one node of its partition, with no GPUs: not on {where!r}"
     total = sum(mask.bit_count() for _, mask in pairs)
     if total != demand.gpus or len({node for node, _ in pairs}) != len(pairs):
         return f"the placement has {total} GPUs on {len(pairs)} nodes; the job asks for {demand.gpus} GPUs"

@@ -235,7 +235,9 @@ class Anywhere(First):
             nodes ^= bit
             node = bit.bit_length() - 1
             count = min(missing, capacity.free[node].bit_count())
-            if not capacity.hosts(node, count, job.demand):
+            while count and job.demand.resources and not capacity.hosts(node, count, job.demand):
+                count -= 1
+            if not count:
                 continue
             gathered.append((node, capacity.pick(node, count)))
             missing -= count

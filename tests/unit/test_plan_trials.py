@@ -299,7 +299,7 @@ def test_room_for_a_suspended_job_is_on_the_gpus_it_had() -> None:
         plan.preempt(named(plan, "a"), "suspend")
 
     def ask(plan: Plan) -> None:
-        victims = plan.room(named(plan, "a"), by=policy.newest, above=-1)
+        victims = plan.room(named(plan, "a"), by=policy.newest, above=-10**9)
         answers.append([victim.id for victim in victims or ()])
         answers.append(bool(plan.replace(victims or (), named(plan, "a"), "kill")))
 
