@@ -132,8 +132,9 @@ class Capacity:
     def exchange(self, node: int, mask: int, old: Demand, new: Demand, sign: int) -> None:
         """CPUs and memory that go with GPUs pass from one demand to another (sign -1: back)."""
         if self.models_resources and (old.resources or new.resources):
-            self._use(((node, mask),), old, sign)
-            self._use(((node, mask),), new, -sign)
+            giver, taker = (old, new) if sign > 0 else (new, old)
+            self._use(((node, mask),), giver, 1)
+            self._use(((node, mask),), taker, -1)
 
     def hosts(self, node: int, gpus: int, demand: Demand, cpu_milli: int = 0, memory_mb: int = 0) -> bool:
         """Tell whether a node has the CPUs and memory for ``gpus`` GPUs of a demand, so much more being free."""

@@ -123,6 +123,11 @@ class Leaf:
             yield node
             node = node.parent
 
+    def accounts(self, gpu_type: int) -> tuple[Account, ...]:
+        """What a job on a GPU type counts in here: all types together, and its own where a quota names it."""
+        typed = self.by_type.get(gpu_type)
+        return (self.total,) if typed is None else (self.total, typed)
+
     @property
     def below(self) -> Iterator[Leaf]:
         """This partition and all below it."""
@@ -171,6 +176,20 @@ def _bounds(config: Partition | None) -> bool:
     return any(quota.model_fields_set & stated for quota in quotas)
 
 
+def within_guarantee(leaf: Leaf, gpu_type: int, amount: int) -> bool:
+    """Tell whether so much more on a GPU type stays within what a partition states as its guarantees."""
+    stated = [account for account in leaf.accounts(gpu_type) if account.stated]
+    return bool(stated) and all(account.usage + amount <= account.guarantee for account in stated)
+
+
+def borrows(leaf: Leaf, gpu_type: int, given: int = 0) -> bool:
+    """Tell whether a partition would still use more than it is guaranteed after giving so much back."""
+    stated = [account for account in leaf.accounts(gpu_type) if account.stated]
+    if not stated:
+        return leaf.total.usage - given > 0
+    return any(account.usage - given > account.guarantee for account in stated)
+
+
 class PartitionTree:
     """All partitions of a cluster, parents before children; ``leaves`` by name include the root."""
 
@@ -184,6 +203,7 @@ class PartitionTree:
         self.by_path = {leaf.full_name: leaf for leaf in self.all}
         self.bounded = any(leaf.limited or _bounds(leaf.config) for leaf in self.all)
         self.has_partitions = len(self.all) > 1
+        self.changes = any(leaf.config is not None and leaf.config.changes for leaf in self.all)
         self._open_accounts()
 
     def _types_named(self, partitions: Iterable[Partition]) -> list[int]:

@@ -32,4 +32,4 @@ class RunConfig(Model):
     costs: Costs = Costs()
     columns: dict[str, str] = Field(default={}, description="schema name -> the file's own column")
     options: dict[str, Any] = Field(default={}, description="options of the policy")
-    pass_seconds: PositiveFloat = Field(default=60.0, description="wall time a policy may take in one pass")
+    pass_seconds: PositiveFloat = Field(default=60.0, le=86_400, description="wall time a policy may take in one pass")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysim.cluster.capacity import Capacity
-from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
+from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree, admits
 from analysim.cluster.topology import Topology
 from analysim.config.run import RunConfig
 from analysim.jobs import Demand, Family, Job, Option, Workload
@@ -215,6 +215,8 @@ class Admission:
                     ):
                         reason = f"asks for {demand.gpus} GPUs and is not preemptible; partition "
                         reason += f"{account.partition.name!r} guarantees {guarantee // GPU_MILLI}"
+                if not reason and not self._tree.changes and not admits(chain, demand.gpu_milli, demand.preemptible):
+                    reason = f"asks for {demand.gpus} GPUs; what other partitions do not lend leaves fewer"
             if not reason:
                 return ""
             reasons.append(reason)

@@ -115,7 +115,7 @@ def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
 # -- whom to blame ---------------------------------------------------------------------------------------
 
 
-def blame(simulation: Simulation, error: Exception) -> NoReturn:
+def blame(simulation: Simulation, error: BaseException) -> NoReturn:
     """Raise a failure that names the policy, its file and the line."""
     policy = simulation.policy
     where = _place_of(policy, error)
@@ -134,11 +134,11 @@ def blaming(simulation: Simulation) -> Iterator[None]:
     """Blame the policy for whatever is raised inside."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         blame(simulation, error)
 
 
-def _place_of(policy: Policy, error: Exception) -> str:
+def _place_of(policy: Policy, error: BaseException) -> str:
     file = inspect.getsourcefile(type(policy)) or "its file"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{file}:{lines[-1]}" if lines else file

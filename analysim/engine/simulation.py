@@ -401,7 +401,7 @@ class Simulation:
         while (plan := self.advance()) is not None:
             try:
                 answer = schedule(plan)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 passes.blame(self, error)
             if answer is not None:
                 passes.refuse_answer(self, answer)

@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from analysim.cluster.partitions import Leaf
+from analysim.cluster.partitions import Leaf, borrows, within_guarantee
 from analysim.jobs import Demand, Job, Option
 from analysim.plan.orders import RunningIndex
 
@@ -94,23 +94,10 @@ def _fewest(plan: Plan, job: Job, chosen: list[Job]) -> list[Job]:
     return needed
 
 
-def may_reclaim(plan: Plan, demand: Demand) -> bool:
-    """Tell whether a start would stay within the guarantee of a partition that reclaims, and enough is borrowed."""
+def may_reclaim(demand: Demand, option: Option) -> bool:
+    """Tell whether a start would stay within the guarantee of a partition that reclaims."""
     leaf = demand.leaf
-    return (
-        leaf.total.usage + demand.gpu_milli <= leaf.total.guarantee
-        and any(node.reclaim for node in leaf.path)
-        and _borrowed(plan, leaf) >= demand.gpu_milli
-    )
-
-
-def _borrowed(plan: Plan, leaf: Leaf) -> int:
-    """GPUs in use above guarantees outside a partition's path, and free ones, in thousandths: the most to be had."""
-    own = set(leaf.path)
-    accounts = (other.total for other in plan.books.tree.all if other not in own and not other.children)
-    borrowed = sum(max(0, account.usage - account.guarantee) for account in accounts)
-    root = plan.books.tree.root.total
-    return borrowed + max(0, root.cap - root.usage)
+    return any(node.reclaim for node in leaf.path) and within_guarantee(leaf, option.gpu_type, demand.gpu_milli)
 
 
 def borrowing(plan: Plan, leaf: Leaf, index: RunningIndex, settled: int) -> Iterator[Job]:
@@ -121,13 +108,13 @@ def borrowing(plan: Plan, leaf: Leaf, index: RunningIndex, settled: int) -> Iter
     """
     own = set(leaf.path)
     given: dict[Leaf, int] = {}
-    leaves = [each for each in plan.books.tree.all if each not in own and each.total.usage > each.total.guarantee]
+    leaves = [each for each in plan.books.tree.all if each not in own and each.total.usage > 0]
     entries = merge(*(reversed(list(index.of_leaf(each))) for each in leaves), reverse=True)
     for _, _, victim in entries:
         if not plan.freeable(victim) or plan.now < victim.run_from + settled:
             continue
         below = [each for each in victim.demand.leaf.path if each not in own]
-        if all(each.total.usage - given.get(each, 0) > each.total.guarantee for each in below):
+        if all(borrows(each, victim.option.gpu_type, given.get(each, 0)) for each in below):
             for each in below:
                 given[each] = given.get(each, 0) + victim.demand.gpu_milli
             yield victim

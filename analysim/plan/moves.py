@@ -61,7 +61,7 @@ def _resolve(plan: Plan, job: Job, where: Any, find: Callable[..., Any]) -> Any:
     if isinstance(where, (int, str)):
         where = [where]
     if isinstance(where, list) and where and all(isinstance(node, (int, str)) for node in where):
-        chosen = sum(1 << plan.node_index(node) for node in where)
+        chosen = plan.nodes_mask(where)
         return find(books, job, plan.placer, avoided=~chosen)
     read = search.read_placement(books, job, where)
     if isinstance(read, str):
@@ -101,7 +101,6 @@ def restart(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
 def migrate(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     """Move a running job to a placement, to named nodes, or where another strategy puts it."""
     with plan.trial() as trial:
-        settle(plan, job)
         placed = start_at(plan, job, where) if job.state is State.PENDING else _move(plan, job, where)
         if placed:
             trial.keep()

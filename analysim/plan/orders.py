@@ -114,6 +114,19 @@ class WaitingIndex:
                 if not group.queues:
                     del self._groups[id(demand.family), demand.gpus]
 
+    def rekey(self, job: Job) -> None:
+        """Read the key of a waiting job again; its queue stays, as a walk may be in it."""
+        entry, demand = self._entries[job.rank]
+        group = self._groups[id(demand.family), demand.gpus]
+        queue = group.queues[demand]
+        head = queue.head
+        new = (self.key_of(job), job.rank, job)
+        self._entries[job.rank] = (new, demand)
+        queue.remove(entry)
+        queue.add(new)
+        if queue.head is not head:
+            self._replace_head(group, demand, head, queue.head)
+
     def _replace_head(
         self, group: Group, demand: Demand, old: Entry | None, new: Entry | None
     ) -> None:
@@ -212,6 +225,7 @@ class Walk:
     def _look_into(self, group: Group, place: int) -> tuple[Group, Demand]:
         """Reach one head of a group; its next head is lined up, to be reached in its turn."""
         heads = group.heads
+        place = min(place, len(heads) - 1)
         if place + 1 < len(heads):
             key, rank, _ = heads[place + 1]
             self._push(key, rank, (group, place + 1), None)

@@ -164,7 +164,17 @@ class Plan:
 
     def node_index(self, node: int | str) -> int:
         """Index of a node by its name."""
-        return node if isinstance(node, int) else self.books.topology.index_of[node]
+        index = self.books.topology.index_of.get(node, -1) if isinstance(node, str) else node
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < self.books.topology.size:
+            self.refuse(None, f"there is no node {node!r}")
+        return index
+
+    def nodes_mask(self, nodes: Iterable[int | str]) -> int:
+        """A set of nodes as a bit mask."""
+        mask = 0
+        for node in nodes:
+            mask |= 1 << self.node_index(node)
+        return mask
 
     @property
     def capacity(self) -> Capacity:
@@ -221,7 +231,7 @@ class Plan:
         Falsy with the reason where it does not fit. ``placer`` is another strategy, ``avoid`` nodes to leave out.
         """
         demand = job.demand
-        avoided = sum(1 << self.node_index(node) for node in avoid)
+        avoided = self.nodes_mask(avoid)
         plain = placer is None and not avoided and job.state is not RUNNING
         if plain and demand.blocked_epoch == self.books.epoch:
             return demand.blocked  # type: ignore[no-any-return]  # always a Blocked
@@ -302,7 +312,6 @@ class Plan:
         if mode not in MODES:
             self.refuse(job, f"preempt mode {mode!r} is none of {', '.join(MODES)}")
         self._check_stoppable(job, "preempted")
-        moves.settle(self, job)
         if job.state is RUNNING:
             before = self.books.stop(job, mode)
             self.touch(job, before)
@@ -335,6 +344,7 @@ class Plan:
             self.refuse(job, f"only a running job can be {verb}; it is {job.state.value}")
         if not job.demand.preemptible:
             self.refuse(job, f"it is not preemptible and cannot be {verb}")
+        moves.settle(self, job)
         if self.now < job.hold_until:
             self.refuse(job, f"it is checkpointing and cannot be {verb} now")
 
@@ -377,8 +387,7 @@ class Plan:
         books = self.books
         if job.rank in books.waiting:
             for waiting in books.waiting_indexes.values():
-                waiting.remove(job)
-                waiting.add(job)
+                waiting.rekey(job)
         if job.rank in books.running:
             for running in books.running_indexes.values():
                 running.remove(job)

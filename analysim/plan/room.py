@@ -96,9 +96,9 @@ class Room:
 
     def reclaim(self, job: Job) -> list[Job] | None:
         """Choose borrowers that must give way for a job within its guarantee; None: there are none."""
-        if not may_reclaim(self._plan, job.demand):
-            return None
         for option in job.demand.options:
+            if not may_reclaim(job.demand, option):
+                continue
             candidates = borrowing(self._plan, job.demand.leaf, self._index, self._settled)
             found = self._unless_refused(job, option, candidates)
             if found:

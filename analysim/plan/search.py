@@ -155,6 +155,9 @@ def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Optio
         return f"{where!r} is not a placement: pairs of (node, mask of GPUs) are expected"
     if demand.gpus == 0:
         anywhere = demand.options[0]
+        takes_nothing = not demand.resources or not books.capacity.models_resources
+        if pairs == ((NOWHERE, 0),) and takes_nothing:
+            return pairs, anywhere
         if len(pairs) == 1 and pairs[0][1] == 0 and pairs[0][0] >= 0 and anywhere.mask >> pairs[0][0] & 1:
             return pairs, anywhere
         return f"a job without GPUs is placed on one node of its partition, with no GPUs: not on {where!r}"

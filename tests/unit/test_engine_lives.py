@@ -485,3 +485,15 @@ def test_a_job_without_gpus_takes_its_cpus_along_when_it_moves() -> None:
     rows = trace(job("a", 0, 10, 0, cpus=6), job("long", 0, 200))
     run(rows, cluster(types, {"r": [("n", 2)]}), timetable({**steps, 1: start("long")}))
     assert free == {20: [2000, 2000], 50: [8000, 2000], 111: [8000, 8000]}
+
+
+@pytest.mark.parametrize("cpus", [0, 6])
+def test_a_job_without_gpus_starts_where_it_was_found_to_fit(cpus: int) -> None:
+    types = {"n": {"gpus": 4, "gpu_type": "V100", **({"cpus": 8} if cpus else {})}}
+
+    def begin(plan: Plan) -> None:
+        waiting = named(plan, "a")
+        assert plan.start(waiting, where=plan.fit(waiting))
+
+    outcome = run(trace(job("a", 0, 10, 0, cpus=cpus)), cluster(types, {"r": [("n", 1)]}), timetable({0: begin}))
+    assert outcome.times("a") == (0, 10)
