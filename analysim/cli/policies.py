@@ -80,7 +80,7 @@ def show(name: str, as_json: options.Json = False, debug: options.Debug = False)
 
     policy = load_policy(name)
     chosen = [
-        {"option": key, "default": _default(field), "about": field.description or ""}
+        {"option": key, "default": _default(policy, key), "about": field.description or ""}
         for key, field in policy.Options.model_fields.items()
     ]
     if as_json:
@@ -106,12 +106,13 @@ def show(name: str, as_json: options.Json = False, debug: options.Debug = False)
         )
 
 
-def _default(field: Any) -> Any:
+def _default(policy: type[Policy], option: str) -> Any:
     from analysim.run.dumping import write_value
 
-    if field.is_required():
-        return "(required)"
-    return write_value(field.get_default(call_default_factory=True), field)
+    fields = policy.Options.model_fields
+    if any(field.is_required() for field in fields.values()):
+        return "(required)" if fields[option].is_required() else fields[option].default
+    return write_value(getattr(policy.Options(), option), fields[option])
 
 
 @policies.command()

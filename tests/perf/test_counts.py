@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysim.policy import Order, Plan, Policy
-from tests.builders import SHIPPED, SECOND, Outcome, flat_cluster, frame, run, shipped
+from tests.builders import SECOND, SHIPPED, Outcome, flat_cluster, frame, run, shipped
 
 JOBS = 4_000
 CLUSTER = flat_cluster(16, 8)
