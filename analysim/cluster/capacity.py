@@ -117,7 +117,7 @@ class Capacity:
         if demand.resources and self.models_resources:
             self._use(placement, demand, 1)
 
-    def _use(self, placement: Placement, demand: Demand, sign: int) -> None:
+    def _use(self, placement: Placement, demand: Demand, sign: int, passing: bool = False) -> None:
         for node, mask in placement:
             if node < 0:
                 continue
@@ -126,15 +126,20 @@ class Capacity:
                 self.cpu_milli[node] += share * demand.cpu_milli
             if self.topology.memory_mb[node] >= 0:
                 self.memory_mb[node] += share * demand.memory_mb
-            if self.cpu_milli[node] < -1 or self.memory_mb[node] < -1:
-                raise InvariantError(f"CPUs or memory of node {self.topology.nodes[node].name} are held twice")
+            if not passing:
+                self.check_node(node)
+
+    def check_node(self, node: int) -> None:
+        """Raise ``InvariantError`` where more CPUs or memory of a node are held than it has."""
+        if self.cpu_milli[node] < -1 or self.memory_mb[node] < -1:
+            raise InvariantError(f"CPUs or memory of node {self.topology.nodes[node].name} are held twice")
 
     def exchange(self, node: int, mask: int, old: Demand, new: Demand, sign: int) -> None:
         """CPUs and memory that go with GPUs pass from one demand to another (sign -1: back)."""
         if self.models_resources and (old.resources or new.resources):
-            giver, taker = (old, new) if sign > 0 else (new, old)
-            self._use(((node, mask),), giver, 1)
-            self._use(((node, mask),), taker, -1)
+            # One holder's GPUs may bring the CPUs that another's need: only the sum has to hold.
+            self._use(((node, mask),), old, sign, passing=True)
+            self._use(((node, mask),), new, -sign, passing=True)
 
     def hosts(self, node: int, gpus: int, demand: Demand, cpu_milli: int = 0, memory_mb: int = 0) -> bool:
         """Tell whether a node has the CPUs and memory for ``gpus`` GPUs of a demand, so much more being free."""

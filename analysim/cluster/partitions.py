@@ -191,7 +191,7 @@ def borrows(leaf: Leaf, gpu_type: int, given: int = 0) -> bool:
 
 
 class PartitionTree:
-    """All partitions of a cluster, parents before children; ``leaves`` by name include the root."""
+    """All partitions of a cluster, parents before children; ``all`` and ``by_name`` include the root."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology

@@ -24,11 +24,10 @@ class Topology:
         self.gpu_types: list[str] = []
         self.gpu_count = [node.type.gpus for node in self.nodes]
         self.gpu_type = [self._number(node) for node in self.nodes]
-        self.cpu_milli = [_milli(node.type.cpus, 1_000) for node in self.nodes]
-        self.memory_mb = [_milli(node.type.memory_gb, 1_024) for node in self.nodes]
+        self.cpu_milli = [_scaled(node.type.cpus, 1_000) for node in self.nodes]
+        self.memory_mb = [_scaled(node.type.memory_gb, 1_024) for node in self.nodes]
         self.models_resources = any(value >= 0 for value in (*self.cpu_milli, *self.memory_mb))
         self.rack_of, self.rack_masks = _grouped([(node.pod, node.rack) for node in self.nodes])
-        self.pod_of, self.pod_masks = _grouped([node.pod for node in self.nodes])
         self.type_masks = [self._mask_of_type(number) for number in range(len(self.gpu_types))]
         self.all_nodes = (1 << self.size) - 1
 
@@ -65,7 +64,7 @@ class Topology:
         return tuple(sorted(sizes.items(), reverse=True))
 
 
-def _milli(value: float | None, scale: int) -> int:
+def _scaled(value: float | None, scale: int) -> int:
     return UNMODELLED if value is None else round(value * scale)
 
 

@@ -13,7 +13,7 @@ from analysim.units import seconds
 class Model(BaseModel):
     """Base of everything a user writes by hand: unknown keys are errors, values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _duration(value: Any) -> Any:

@@ -5,6 +5,8 @@ All of it is decided once per distinct demand, so a million rows cost as much as
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -113,16 +115,16 @@ class Admission:
             shapes[kind] = np.where(binds[leaves], frame[kind].to_numpy(object), "") if binds.any() else ""
         return shapes
 
-    def _demand(self, index: int, row: object) -> tuple[Demand, str]:
-        leaf: Leaf = self._tree.all[row.leaf]  # type: ignore[attr-defined]  # a row of itertuples
-        gpus = int(row.gpus)  # type: ignore[attr-defined]
-        gpu_type = str(row.gpu_type)  # type: ignore[attr-defined]
+    def _demand(self, index: int, row: Any) -> tuple[Demand, str]:
+        leaf: Leaf = self._tree.all[row.leaf]
+        gpus = int(row.gpus)
+        gpu_type = str(row.gpu_type)
         options = self._options_of(leaf, gpu_type) if gpus else self._cpu_options(leaf)
-        per_node = int(row.per_node)  # type: ignore[attr-defined]
+        per_node = int(row.per_node)
         uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
         # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
         single = tuple(gpus <= option.largest for option in options) if uneven else ()  # type: ignore[union-attr]
-        kind = (leaf.order, gpu_type, per_node, bool(row.preemptible), row.user, row.tenant)  # type: ignore[attr-defined]
+        kind = (leaf.order, gpu_type, per_node, bool(row.preemptible), row.user, row.tenant)
         family = self._families.setdefault((*kind, gpus > 0, single), Family())
         demand = Demand(
             index,
@@ -131,14 +133,14 @@ class Admission:
             () if isinstance(options, str) else options,
             family,
             per_node=per_node,
-            cpu_milli=int(row.cpu_milli),  # type: ignore[attr-defined]
-            memory_mb=int(row.memory_mb),  # type: ignore[attr-defined]
-            preemptible=bool(row.preemptible),  # type: ignore[attr-defined]
-            user=str(row.user),  # type: ignore[attr-defined]
-            tenant=str(row.tenant),  # type: ignore[attr-defined]
+            cpu_milli=int(row.cpu_milli),
+            memory_mb=int(row.memory_mb),
+            preemptible=bool(row.preemptible),
+            user=str(row.user),
+            tenant=str(row.tenant),
         )
-        if row.gpu_milli % GPU_MILLI:  # type: ignore[attr-defined]
-            share = row.gpu_milli / GPU_MILLI  # type: ignore[attr-defined]
+        if row.gpu_milli % GPU_MILLI:
+            share = row.gpu_milli / GPU_MILLI
             return demand, f"asks for {share:g} GPUs; sharing of GPUs is not modelled"
         return demand, options if isinstance(options, str) else self._why_never(demand)
 

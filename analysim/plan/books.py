@@ -331,6 +331,8 @@ class Books:
             if free:
                 self.capacity.take(((node, free),), job.demand)
                 reservation.held.append((node, free, self.now))
+            if node >= 0:
+                self.capacity.check_node(node)
         self.charge(job.demand, option, job.demand.gpu_milli, 1)
         job.placement = placement
         job.option = option
@@ -611,10 +613,6 @@ class Books:
             if release.charged and leaf in release.job.demand.leaf.path:
                 used += sum(mask.bit_count() for mask in release.masks.values()) * GPU_MILLI
         return used
-
-    def leaf(self, name: str) -> Leaf | None:
-        """Find a partition by name."""
-        return self.tree.by_name.get(name)
 
 
 def _marks_of(demand: Demand) -> Callable[[], None]:

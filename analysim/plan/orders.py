@@ -148,13 +148,6 @@ class WaitingIndex:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, job: Job) -> bool:
-        return job.rank in self._entries
-
-    def jobs(self) -> Iterator[Job]:
-        """All jobs of the index in no particular order, for checks."""
-        return (entry[2] for entry, _ in self._entries.values())
-
 
 Ahead = tuple[Any, int, int, Any, Job | None]
 """What is lined up: key, rank, serial number, where it comes from, and the job.
@@ -318,9 +311,6 @@ class RunningIndex:
     def key(self, job: Job) -> Any:
         """Return the key under which a running job stands."""
         return self.entry_of[job.rank][0]
-
-    def __contains__(self, job: Job) -> bool:
-        return job.rank in self.entry_of
 
     def __len__(self) -> int:
         return len(self.entry_of)

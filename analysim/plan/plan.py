@@ -113,7 +113,7 @@ class Plan:
         done = self.books.progress(job)
         if self._knowledge >= 3:
             return job._work - done
-        return max(self._estimate(job) - done, 0)
+        return max(int(job.estimate) - done, 0)
 
     def ends(self, job: Job) -> int:
         """When a running job ends if left alone: true for an oracle, by the estimate otherwise; -1: not running."""
@@ -134,9 +134,6 @@ class Plan:
     def estimate(self, job: Job) -> int:
         """The user's estimate of the productive run time; for an oracle without one, the truth."""
         self._need("estimate", "plan.estimate")
-        return self._estimate(job)
-
-    def _estimate(self, job: Job) -> int:
         return int(job.estimate)
 
     def _need(self, knowledge: str, what: str) -> None:
@@ -186,7 +183,7 @@ class Plan:
         return PartitionView(self._leaf(job if isinstance(job, str) else job.demand.leaf.name), self)
 
     def _leaf(self, name: str) -> Leaf:
-        leaf = self.books.leaf(name)
+        leaf = self.books.tree.by_name.get(name)
         if leaf is None:
             raise IllegalDecision(self._policy, self.now, "-", f"there is no partition {name!r}")
         return leaf

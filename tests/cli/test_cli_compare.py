@@ -37,7 +37,7 @@ def test_policies_on_one_trace(analysim: Command, here: Path) -> None:
         "makespan",
         "free GPUs unusable",
         "mean JCT by GPUs",
-        "9-64 GPUs",
+        "9-64",
     ):
         assert title in result.stdout
 

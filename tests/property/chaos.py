@@ -110,9 +110,11 @@ class Chaos(Policy):
         assert all(_may_stop(plan, victim) for victim in victims)
         mode = self.dice.choice(["checkpoint", "kill"])
         placed = plan.replace(victims, job, mode)
-        # What a checkpointing job holds counts in its partition's quota until it is released.
+        # What a checkpointing job holds counts in its partition's quota until it is released; placed anywhere or
+        # on GPUs it had, a job's room is counted in GPUs, and nobody is stopped where CPUs or nodes are lacking.
+        counted = plan.placer.name == "any" or job.demand.pinned is not None
         waits_for_quota = mode == "checkpoint" and not placed and placed.reason == "quota"
-        assert placed or waits_for_quota, f"{victims} make room for {job!r}"
+        assert placed or waits_for_quota or counted, f"{victims} make room for {job!r}"
         self.victims_made_room += bool(placed)
 
     def _move_some(self, plan: Plan) -> None:

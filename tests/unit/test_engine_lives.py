@@ -349,6 +349,22 @@ def test_a_deferred_start_counts_the_cpus_that_are_being_released() -> None:
     assert outcome.times("b") == (70, 80)
 
 
+def test_claimed_gpus_may_bring_cpus_that_only_later_ones_need() -> None:
+    """c asks 3 CPUs for each of two GPUs: a brings none and b five; one is free."""
+    types = {"n": {"gpus": 2, "gpu_type": "V100", "cpus": 6}}
+    rows = trace(job("a", 0, 100, 1), job("b", 0, 100, 1, cpus=5), job("c", 40, 10, 2, cpus=6))
+
+    def take_over(plan: Plan) -> None:
+        for victim in plan.running:
+            plan.preempt(victim)
+        with plan.trial():
+            assert start("c")(plan)
+        assert start("c")(plan)
+
+    outcome = run(rows, cluster(types, {"r": [("n", 1)]}), timetable({0: start_all, 40: take_over}))
+    assert outcome.times("c") == (70, 80)
+
+
 # -- withdrawals, limits, speeds -------------------------------------------------------------------------------
 
 
@@ -485,6 +501,19 @@ def test_a_job_without_gpus_takes_its_cpus_along_when_it_moves() -> None:
     rows = trace(job("a", 0, 10, 0, cpus=6), job("long", 0, 200))
     run(rows, cluster(types, {"r": [("n", 2)]}), timetable({**steps, 1: start("long")}))
     assert free == {20: [2000, 2000], 50: [8000, 2000], 111: [8000, 8000]}
+
+
+@pytest.mark.parametrize("mode", ["checkpoint", "kill", "suspend"])
+def test_a_job_without_gpus_stopped_and_started_in_place_is_nothing(mode: str) -> None:
+    def stop_and_start(plan: Plan) -> None:
+        stopped = named(plan, "a")
+        plan.preempt(stopped, mode)
+        assert plan.start(stopped)
+
+    rows, where = trace(job("a", 0, 10, 0, cpus=6)), cluster({"n": {"gpus": 4, "gpu_type": "V100", "cpus": 8}}, {"r": [("n", 1)]})
+    left = run(rows, where, timetable({0: start_all, 4: stop_and_start}))
+    right = run(rows, where, timetable({0: start_all, 4: lambda plan: None}))
+    assert same_tables(left.tables, right.tables) == []
 
 
 @pytest.mark.parametrize("cpus", [0, 6])
