@@ -520,7 +520,8 @@ class Books:
                 have |= release.masks.get(node, 0)
             if mask & ~have:
                 return False
-            if before.demand.resources and node >= 0:
+            holds = node in own or (release is not None and node in release.masks)
+            if before.demand.resources and node >= 0 and (mask or not holds):
                 held = own.get(node, 0) | (release.masks.get(node, 0) if release is not None else 0)
                 if not self.capacity.hosts(node, (mask & ~held).bit_count(), before.demand):
                     return False
