@@ -46,11 +46,11 @@ class Migrate(Policy):
                     continue
                 fragmented = job
             plan.close(job.partition)
-        if fragmented is not None and self._next_look <= plan.now:
-            self._next_look = plan.now + max(self.options.look_every, 1)
+        if fragmented is not None and self.options.look_every and self._next_look <= plan.now:
+            self._next_look = plan.now + self.options.look_every
             plan.wake_at(self._next_look)
         if plan.span_matters and self._next_consolidation <= plan.now:
-            self._next_consolidation = plan.now + max(self.options.look_every, 1)
+            self._next_consolidation = plan.now + self.options.look_every
             self._consolidate(plan)
 
     def _make_room(self, plan: Plan, job: Job) -> bool:

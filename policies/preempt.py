@@ -15,6 +15,7 @@ class PreemptOptions(Options):
         default=("1h", "10h"), validate_default=True, description="GPU-time at which a job sinks one level"
     )
     minimum_run: Duration = Field(default="10m", validate_default=True, description="before a job may be stopped")
+    look_every: Duration = Field(default="10m", validate_default=True, description="between looks while jobs wait")
     promote: float = Field(default=8.0, gt=0, description="wait over service at which a job rises to the top")
     patience: Duration = Field(default="1d", validate_default=True, description="wait after which nobody passes a job")
 
@@ -60,8 +61,8 @@ class Preempt(Policy):
         for job in plan.requeued:
             wait = round(self.options.promote * self._service(job, plan) / max(job.gpus, 1))
             heappush(self._rising, (plan.now + wait, job.rank, job.stint, job))
-        if blocked and self._next_look <= plan.now:
-            self._next_look = plan.now + max(self.options.minimum_run, 1)
+        if blocked and self.options.look_every and self._next_look <= plan.now:
+            self._next_look = plan.now + self.options.look_every  # by then somebody may have settled, sunk or risen
             plan.wake_at(self._next_look)
 
     def _make_room(self, plan: Plan, job: Job) -> bool:

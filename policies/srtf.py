@@ -39,6 +39,6 @@ class Srtf(Policy):
             victims = plan.room(job, by=self.latest, above=limit, settled=self.options.minimum_run)
             if not victims or not plan.replace(victims, job):
                 blocked = True
-        if blocked and self._next_look <= plan.now:
-            self._next_look = plan.now + max(self.options.minimum_run, 1)
+        if blocked and self.options.minimum_run and self._next_look <= plan.now:
+            self._next_look = plan.now + self.options.minimum_run  # by then somebody may be stopped
             plan.wake_at(self._next_look)

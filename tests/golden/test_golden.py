@@ -20,7 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fifo": {},
     "sjf": {},
     "srtf": {"minimum_run": 60},
-    "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600},
+    "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600, "look_every": 60},
     "migrate": {},
 }
 TABLES = {

@@ -29,7 +29,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "sjf": ("sjf", {}),
     "sjf, skip": ("sjf", {"skip": True}),
     "srtf": ("srtf", {"factor": 1.2, "minimum_run": 1}),
-    "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15}),
+    "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15, "look_every": 1}),
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
 }
 """Ours, with options of the size of the random traces' times."""
