@@ -101,6 +101,20 @@ def test_suspend_costs_nothing_and_resumes_only_on_the_same_gpus() -> None:
     assert outcome.tables.segments["gpus"].tolist() == [2, 0, 2, 2]  # nothing is held while suspended
 
 
+def test_a_suspended_job_needs_its_cpus_too() -> None:
+    types = {"n": {"gpus": 4, "gpu_type": "V100", "cpus": 8}}
+    rows = trace(job("a", 0, 100, 1, cpus=6), job("b", 40, 20, 2, cpus=6))
+
+    def swap(plan: Plan) -> None:
+        stop("a", "suspend")(plan)
+        assert plan.start(named(plan, "b"), where=((0, 0b110),))
+
+    steps = {0: start("a"), 40: swap, 50: start("a"), 60: start("a")}
+    outcome = run(rows, cluster(types, {"r": [("n", 1)]}), timetable(steps))
+    assert outcome.decisions("blocked") == [(50, "a", "blocked", "resources")]
+    assert outcome.times("a") == (0, 120)
+
+
 def test_cancel_ends_a_job_as_killed() -> None:
     outcome = run(ONE, NODE, timetable({0: start_all, 40: stop("a", "cancel")}))
     assert outcome.state("a") == "killed"
