@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import venv
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,9 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing(here: Path, environment: dict[s
     (here / "slow.py").write_text(SLOW_POLICY)
     words = [*ANALYSIM, *SIMULATE, "--policy", "slow.py"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+    # A test run started in the background inherits an ignored SIGINT; a user's terminal does not.
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True, preexec_fn=listens) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         process.send_signal(signal.SIGINT)
