@@ -32,7 +32,7 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
             books.placements += 1
             placement = placer.place(books.capacity, job, option, option.mask & ~avoided if avoided else option.mask)
         else:
-            placement = demand.pinned if all_free(books.capacity, demand.pinned) else None
+            placement = demand.pinned if resumes(books.capacity, demand, demand.pinned) else None
         if placement is not None:
             return placement, option
     return why_not(books, job, placer, asked, avoided)
@@ -68,6 +68,14 @@ def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
 def all_free(capacity: Capacity, placement: Placement) -> bool:
     """Tell whether all GPUs of a placement are free."""
     return all(node < 0 or capacity.free[node] & mask == mask for node, mask in placement)
+
+
+def resumes(capacity: Capacity, demand: Demand, pinned: Placement) -> bool:
+    """Tell whether a suspended job finds its GPUs free, and CPUs and memory for them."""
+    if not demand.resources or not capacity.models_resources:
+        return all_free(capacity, pinned)
+    hosted = (node < 0 or capacity.hosts(node, mask.bit_count(), demand) for node, mask in pinned)
+    return all_free(capacity, pinned) and all(hosted)
 
 
 def why_not(
@@ -114,7 +122,7 @@ def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement,
             books.placements += 1
             placement = placer.place(view, job, option, option.mask)
         else:
-            placement = job.demand.pinned if all_free(view, job.demand.pinned) else None
+            placement = job.demand.pinned if resumes(view, job.demand, job.demand.pinned) else None
         if placement is not None and may_claim(books, job, placement, option):
             return placement, option
     return None
