@@ -88,7 +88,9 @@ def test_sjf_by_hand() -> None:
     """No shorter job waits when one starts, as the first that does not fit closes the pass."""
     jobs = outcome("sjf").tables.jobs
     for row in jobs.itertuples():
-        waiting = jobs[(jobs["submit_time_s"] <= row.first_start_time_s) & (jobs["first_start_time_s"] > row.first_start_time_s)]
+        waiting = jobs[
+            (jobs["submit_time_s"] <= row.first_start_time_s) & (jobs["first_start_time_s"] > row.first_start_time_s)
+        ]
         assert (waiting["duration_s"] >= row.duration_s).all()
 
 
@@ -122,5 +124,10 @@ def test_times_add_up(policy: str) -> None:
     jobs = outcome(policy).jobs
     assert (jobs["jct_s"] == jobs["total_wait_s"] + jobs["held_s"]).all()
     assert (jobs["state"] == "completed").all()
-    done = outcome(policy).tables.segments.drop_duplicates(["job_id", "start_s", "kind"]).groupby("job_id")["progress_s"].sum()
+    done = (
+        outcome(policy)
+        .tables.segments.drop_duplicates(["job_id", "start_s", "kind"])
+        .groupby("job_id")["progress_s"]
+        .sum()
+    )
     assert (done.reindex(jobs.index).fillna(0) == jobs["duration_s"]).all()

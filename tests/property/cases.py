@@ -47,7 +47,9 @@ def partitions(draw: st.DrawFn, gpus: int) -> list[dict[str, Any]]:
     share = parent.get("guarantee", 0) // 2
     parent["children"] = [{"name": name, **draw(quotas(share))} for name in ("q", "r")]
     limit = {"gpus": draw(st.integers(1, 8)), "jobs": draw(st.integers(1, 3))}
-    kinds = draw(st.sampled_from([{}, {"user": limit}, {"tenant": {"jobs": 2}}, {"user": {"gpus": 4}, "tenant": limit}]))
+    kinds = draw(
+        st.sampled_from([{}, {"user": limit}, {"tenant": {"jobs": 2}}, {"user": {"gpus": 4}, "tenant": limit}])
+    )
     found = [{"name": "p", **draw(quotas(quarter))}, parent, {"name": "s", "limits": kinds, **draw(quotas(quarter))}]
     if draw(st.integers(0, 3)) == 0:
         found[0]["nodes"] = "x"

@@ -115,7 +115,9 @@ def doubled_cluster(cluster: ClusterConfig) -> ClusterConfig:
 def doubled_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that are times, twice as long."""
     return {
-        name: ([2 * each for each in value] if isinstance(value, list) else 2 * value) if name in TIME_OPTIONS else value
+        name: ([2 * each for each in value] if isinstance(value, list) else 2 * value)
+        if name in TIME_OPTIONS
+        else value
         for name, value in options.items()
     }
 

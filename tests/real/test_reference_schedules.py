@@ -143,7 +143,9 @@ class Levels(Choosing):
             plan.wake_at(plan.now + soonest * SECOND)
 
 
-@pytest.mark.parametrize(("schedule", "policy"), [("srtf_free_count320", ShortestRemaining), ("dlasgpu_count320", Levels)])
+@pytest.mark.parametrize(
+    ("schedule", "policy"), [("srtf_free_count320", ShortestRemaining), ("dlasgpu_count320", Levels)]
+)
 def test_preemptive_schedules_are_as_there(schedule: str, policy: type[Policy]) -> None:
     """With policies of the tests that have the originals' quirks."""
     assert differing("philly_w2500", schedule, ONE_POOL, policy()) == []

@@ -2,7 +2,8 @@
 
 Rules, fixed before the first run: seeds 1 to n; every replication starts empty and is cut at ``WARM_UP``
 relaxation times (where later arrivals matter to a job, as much is cut at the end); n and the lengths follow from
-the variance that theory gives (``jobs_needed``), with ``MARGIN`` to spare. Seeds are never changed.
+the variance that theory gives (``jobs_needed``), with as much to spare as the estimate of a variance from n values
+may be too large (its 99.9 % quantile, chi-square). Seeds are never changed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from tests.theory.formulas import mean_wait, relaxation_time, variance_of_a_mean
 
 CONFIDENCE = 0.999
 WARM_UP = 10
-MARGIN = 1.3
 SERVICE_US = 1_000_000
 """Mean service time; rounding to microseconds moves the mean of an exponential by 4e-14 of itself."""
 
@@ -67,7 +67,8 @@ def jobs_needed(servers: int, load: float, tolerance: float, replications: int) 
     """Jobs after the warm-up in each replication, so that the interval is as narrow as asked."""
     relative = variance_of_a_mean_wait(servers, load) / mean_wait(servers, load) ** 2
     quantile = stats.t.ppf(0.5 + CONFIDENCE / 2, replications - 1)
-    return math.ceil(MARGIN * relative * (quantile / tolerance) ** 2 / replications)
+    spare = stats.chi2.ppf(CONFIDENCE, replications - 1) / (replications - 1)
+    return math.ceil(spare * relative * (quantile / tolerance) ** 2 / replications)
 
 
 @dataclass(frozen=True)

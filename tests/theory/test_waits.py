@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.theory.formulas import mean_wait, variance_of_a_mean_wait
@@ -20,7 +22,7 @@ FULL = [
 REDUCED = [(1, 0.5, 0.06), (4, 0.7, 0.08)]
 """Of every day: servers, load, half-width at most."""
 
-FULL_REPLICATIONS, REDUCED_REPLICATIONS = 256, 64
+FULL_REPLICATIONS, REDUCED_REPLICATIONS = 256, 32
 
 
 def waits(queue: Queue, tolerance: float, replications: int) -> Verdict:
@@ -46,14 +48,13 @@ def test_mean_waits_are_erlangs(servers: int, load: float, tolerance: float) -> 
     assert waits(Queue(servers, load), tolerance, REDUCED_REPLICATIONS).faults(tolerance) == []
 
 
-@pytest.mark.parametrize(("servers", "load", "tolerance"), REDUCED)
-def test_service_that_takes_five_per_cent_longer_is_found(servers: int, load: float, tolerance: float) -> None:
-    faults = waits(Queue(servers, load, slower=1.05), tolerance, REDUCED_REPLICATIONS).faults(2 * tolerance)
+def test_service_that_takes_five_per_cent_longer_is_found() -> None:
+    faults = waits(Queue(1, 0.5, slower=1.05), 0.06, REDUCED_REPLICATIONS).faults(0.12)
     assert len(faults) == 1 and faults[0].startswith("theory is outside the interval")
 
 
 def test_a_server_that_is_missing_is_found() -> None:
-    faults = waits(Queue(4, 0.7, missing=1), 0.08, REDUCED_REPLICATIONS).faults(1e9)
+    faults = waits(Queue(4, 0.5, missing=1), 0.2, REDUCED_REPLICATIONS).faults(1e9)
     assert len(faults) == 1 and faults[0].startswith("theory is outside the interval")
 
 
@@ -68,15 +69,23 @@ def test_mean_waits_are_erlangs_to_three_per_cent(servers: int, load: float, tol
     assert waits(Queue(servers, load), tolerance, FULL_REPLICATIONS).faults(tolerance) == []
 
 
-@pytest.mark.theory
-@pytest.mark.parametrize(("servers", "load", "tolerance"), FULL)
-def test_every_case_would_find_longer_service(servers: int, load: float, tolerance: float) -> None:
-    faults = waits(Queue(servers, load, slower=1.05), 2 * tolerance, REDUCED_REPLICATIONS).faults(1e9)
-    assert len(faults) == 1
+def tolerance_to_see(queue: Queue) -> float:
+    """Half-width, as a share of theory, a third of what theory says that a fault changes; 30 % at most."""
+    servers = queue.servers - queue.missing
+    load = queue.load * queue.slower * queue.servers / servers
+    changed = queue.slower * mean_wait(servers, load) if load < 1 else math.inf
+    return min(0.3, (changed / mean_wait(queue.servers, queue.load) - 1) / 3)
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize(("servers", "load", "tolerance"), [case for case in FULL if case[0] > 1])
-def test_every_case_would_find_a_missing_server(servers: int, load: float, tolerance: float) -> None:
-    faults = waits(Queue(servers, load, missing=1), 2 * tolerance, REDUCED_REPLICATIONS).faults(1e9)
-    assert len(faults) == 1
+@pytest.mark.parametrize(("servers", "load"), [case[:2] for case in FULL])
+def test_every_case_would_find_longer_service(servers: int, load: float) -> None:
+    queue = Queue(servers, load, slower=1.05)
+    assert len(waits(queue, tolerance_to_see(queue), REDUCED_REPLICATIONS).faults(1e9)) == 1
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("load", [0.5, 0.7])
+def test_every_case_would_find_a_missing_server(load: float) -> None:
+    queue = Queue(4, load, missing=1)
+    assert len(waits(queue, tolerance_to_see(queue), REDUCED_REPLICATIONS).faults(1e9)) == 1

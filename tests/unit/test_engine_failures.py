@@ -111,7 +111,9 @@ def test_a_policy_that_loops_for_ever_is_stopped() -> None:
 def test_an_illegal_decision_ends_in_the_authors_line() -> None:
     with pytest.raises(IllegalDecision) as caught:
         run(ROWS, NODE, StartsTwice())
-    assert caught.value.message.startswith("policy 'starts-twice' at 5.000000 s, job a: only a pending job can be started")
+    assert caught.value.message.startswith(
+        "policy 'starts-twice' at 5.000000 s, job a: only a pending job can be started"
+    )
     assert f"{__file__}:{line_of('plan.start(first)  # the second time')}" in caught.value.message
 
 

@@ -10,9 +10,7 @@ from analysim.policy import Plan
 from tests.builders import Outcome, cluster, flat_cluster, job, run, scripted, timetable, trace
 
 TWO = flat_cluster(2, 4)
-MIXED = cluster(
-    {"a": {"gpus": 4, "gpu_type": "A"}, "b": {"gpus": 4, "gpu_type": "B"}}, {"r": [("a", 1), ("b", 1)]}
-)
+MIXED = cluster({"a": {"gpus": 4, "gpu_type": "A"}, "b": {"gpus": 4, "gpu_type": "B"}}, {"r": [("a", 1), ("b", 1)]})
 
 
 def places(outcome: Outcome, *ids: Any) -> dict[Any, dict[str, str]]:
@@ -53,7 +51,9 @@ def test_a_larger_gang_takes_full_nodes_and_one_remainder_node() -> None:
 
 
 def test_a_larger_gang_needs_its_nodes_whole() -> None:
-    outcome = run(trace(job("a", 0, 10, 1), job("b", 0, 10, 1), job("c", 0, 10, 5)), flat_cluster(2, 4), placement="spread")
+    outcome = run(
+        trace(job("a", 0, 10, 1), job("b", 0, 10, 1), job("c", 0, 10, 5)), flat_cluster(2, 4), placement="spread"
+    )
     assert places(outcome, "a", "b") == {"a": {"r-n00": "0"}, "b": {"r-n01": "0"}}
     assert outcome.times("c")[0] == 10  # six are free, but no node is
 
@@ -64,7 +64,9 @@ def test_gpus_per_node_means_exactly_that_many_on_distinct_nodes() -> None:
 
 
 def test_gpu_types_are_tried_in_the_order_written() -> None:
-    rows = trace(job("a", 0, 10, 2, gpu_type="B|A"), job("b", 0, 10, 4, gpu_type="B|A"), job("c", 0, 10, 2, gpu_type="A|B"))
+    rows = trace(
+        job("a", 0, 10, 2, gpu_type="B|A"), job("b", 0, 10, 4, gpu_type="B|A"), job("c", 0, 10, 2, gpu_type="A|B")
+    )
     outcome = run(rows, MIXED)
     assert places(outcome) == {"a": {"r-n01": "0-1"}, "b": {"r-n00": "0-3"}, "c": {"r-n01": "2-3"}}
 
@@ -95,7 +97,12 @@ def test_cpus_and_memory_are_split_by_gpus_and_rounded_up() -> None:
 
 def test_cpus_decide_where_a_gang_goes() -> None:
     types = {"n": {"gpus": 4, "gpu_type": "V100", "cpus": 8, "memory_gb": 64}}
-    rows = trace(job("a", 0, 10, 2, cpus=7), job("b", 0, 10, 2, cpus=2), job("c", 0, 10, 1, memory_mb=64 * 1024), job("d", 0, 10, 1, memory_mb=1))
+    rows = trace(
+        job("a", 0, 10, 2, cpus=7),
+        job("b", 0, 10, 2, cpus=2),
+        job("c", 0, 10, 1, memory_mb=64 * 1024),
+        job("d", 0, 10, 1, memory_mb=1),
+    )
     outcome = run(rows, cluster(types, {"r": [("n", 2)]}), placement="first")
     assert places(outcome, "a", "b", "c") == {"a": {"r-n00": "0-1"}, "b": {"r-n01": "0-1"}, "c": {"r-n00": "2"}}
     assert places(outcome, "d") == {"d": {"r-n01": "2"}}  # no memory is left on the first
@@ -168,7 +175,9 @@ def test_a_limit_that_is_nought_for_ever_rejects_and_one_that_is_raised_later_wa
 def test_nodes_that_a_partition_gets_later_count_for_those_below_it_too() -> None:
     below = {"name": "q", "children": [{"name": "s"}]}
     pool = [{"name": "p", "nodes": "r-n00", "changes": [{"time": 60, "nodes": "r"}], "children": [below]}]
-    rows = trace(job("a", 0, 100, 4, partition="s"), job("b", 1, 10, 4, partition="s"), job("c", 2, 10, 8, partition="s"))
+    rows = trace(
+        job("a", 0, 100, 4, partition="s"), job("b", 1, 10, 4, partition="s"), job("c", 2, 10, 8, partition="s")
+    )
     outcome = run(rows, flat_cluster(3, 4, partitions=pool), options={"skip": True})
     assert outcome.times("b") == (60, 70)
     assert outcome.times("c") == (70, 80)
@@ -228,13 +237,24 @@ def test_random_is_a_hash_of_seed_and_job() -> None:
 def test_every_strategy_places_every_kind_of_job(placement: str) -> None:
     types = {"n": {"gpus": 4, "gpu_type": "V100", "cpus": 8}, "c": {"cpus": 8}}
     rows = trace(
-        job("one", 0, 10, 1), job("node", 1, 10, 4), job("gang", 2, 10, 10), job("even", 3, 10, 4, gpus_per_node=2), job("cpu", 4, 10, 0, cpus=8)
+        job("one", 0, 10, 1),
+        job("node", 1, 10, 4),
+        job("gang", 2, 10, 10),
+        job("even", 3, 10, 4, gpus_per_node=2),
+        job("cpu", 4, 10, 0, cpus=8),
     )
     outcome = run(rows, cluster(types, {"x": [("n", 2), ("c", 1)], "y": [("n", 2)]}), placement=placement)
     assert set(outcome.jobs["state"]) == {"completed"}
 
 
 def test_lowest_gpus_of_a_node_are_taken_first() -> None:
-    steps = {0: lambda plan: [plan.start(each) for each in plan.pending], 5: lambda plan: [plan.start(each) for each in plan.pending]}
+    steps = {
+        0: lambda plan: [plan.start(each) for each in plan.pending],
+        5: lambda plan: [plan.start(each) for each in plan.pending],
+    }
     rows = trace(job("a", 0, 3, 1), job("b", 0, 10, 2), job("c", 4, 10, 2))
-    assert places(run(rows, flat_cluster(1, 4), timetable(steps))) == {"a": {"r-n00": "0"}, "b": {"r-n00": "1-2"}, "c": {"r-n00": "0,3"}}
+    assert places(run(rows, flat_cluster(1, 4), timetable(steps))) == {
+        "a": {"r-n00": "0"},
+        "b": {"r-n00": "1-2"},
+        "c": {"r-n00": "0,3"},
+    }

@@ -9,11 +9,7 @@ import pytest
 from analysim.errors import IllegalDecision, PolicyFailure
 from analysim.policy import Plan
 from tests.builders import FREE, SECOND, flat_cluster, job, run, scripted, timetable, trace
-
-
-def start_all(plan: Plan) -> None:
-    for waiting in plan.pending:
-        plan.start(waiting)
+from tests.unit.engine_steps import start_all
 
 
 def test_a_completion_frees_its_gpus_for_an_arrival_of_the_same_instant() -> None:

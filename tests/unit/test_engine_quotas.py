@@ -43,7 +43,9 @@ def test_a_guarantee_may_be_passed_as_far_as_borrow_says() -> None:
     assert starts(run(trace(*jobs("p", 4)), eight(both))) == [0, 0, 0, 10]
 
 
-@pytest.mark.parametrize(("lend", "expected"), [(None, [0, 0, 0, 0]), (4, [0, 0, 0, 0]), (2, [0, 0, 0, 10]), (0, [0, 0, 10, 10])])
+@pytest.mark.parametrize(
+    ("lend", "expected"), [(None, [0, 0, 0, 0]), (4, [0, 0, 0, 0]), (2, [0, 0, 0, 10]), (0, [0, 0, 10, 10])]
+)
 def test_an_unused_guarantee_is_lent_as_far_as_lend_says(lend: int | None, expected: list[float]) -> None:
     owner = {"name": "p", "guarantee": 4, **({} if lend is None else {"lend": lend})}
     assert starts(run(trace(*jobs("q", 4)), eight(owner, {"name": "q"}))) == expected
@@ -76,7 +78,9 @@ def test_children_keep_their_guarantees_inside_their_parent() -> None:
 def test_quotas_may_differ_by_gpu_type() -> None:
     types = {"a": {"gpus": 4, "gpu_type": "A"}, "b": {"gpus": 4, "gpu_type": "B"}}
     pool = cluster(types, {"r": [("a", 1), ("b", 1)]}, partitions=[{"name": "p", "limit": {"A": 2}}])
-    outcome = run(trace(*jobs("p", 2, gpu_type="A"), job("x", 1, 10, 2, partition="p", gpu_type="A|B")), pool, options=SKIP)
+    outcome = run(
+        trace(*jobs("p", 2, gpu_type="A"), job("x", 1, 10, 2, partition="p", gpu_type="A|B")), pool, options=SKIP
+    )
     assert starts(outcome) == [0, 10, 1]
     assert outcome.segments("x")[0][4] == "r-n01"
 
@@ -134,6 +138,7 @@ def test_a_partition_without_guarantee_bounds_no_nonpreemptible_job() -> None:
 
 # -- reclaim ---------------------------------------------------------------------------------------------------
 
+
 def reclaimed(rows: Any, where: ClusterConfig, **given: Any) -> tuple[list[Any] | None, Outcome]:
     """What ``reclaim`` answers for the job ``owner`` at 5 s, the newest to go first."""
     answers: list[list[Any] | None] = []
@@ -155,7 +160,9 @@ def reclaimed(rows: Any, where: ClusterConfig, **given: Any) -> tuple[list[Any] 
 
 def test_an_owner_takes_back_what_others_borrow_and_no_more() -> None:
     rows = trace(*jobs("q", 4), job("owner", 5, 10, 2, partition="p"))
-    victims, outcome = reclaimed(rows, eight({"name": "p", "guarantee": 4, "reclaim": True}, {"name": "q", "guarantee": 4}))
+    victims, outcome = reclaimed(
+        rows, eight({"name": "p", "guarantee": 4, "reclaim": True}, {"name": "q", "guarantee": 4})
+    )
     assert victims == ["q3"]
     assert outcome.times("owner") == (5, 15)
 
@@ -255,7 +262,9 @@ def test_a_job_above_its_users_limit_is_rejected() -> None:
 
 def test_node_sets_may_overlap() -> None:
     pools = ({"name": "p", "nodes": "r-n00"}, {"name": "q", "nodes": ["r-n00", "r-n01"]})
-    rows = trace(job("a", 0, 10, 4, partition="p"), job("b", 0, 10, 4, partition="q"), job("c", 0, 10, 4, partition="p"))
+    rows = trace(
+        job("a", 0, 10, 4, partition="p"), job("b", 0, 10, 4, partition="q"), job("c", 0, 10, 4, partition="p")
+    )
     outcome = run(rows, eight(*pools))
     assert {name: outcome.segments(name)[0][4] for name in "abc"} == {"a": "r-n00", "b": "r-n01", "c": "r-n00"}
     assert starts(outcome) == [0, 0, 10]
@@ -269,6 +278,8 @@ def test_a_closed_partition_does_not_close_others() -> None:
 
 
 def test_a_tenant_without_partition_goes_to_the_partition_of_its_name() -> None:
-    rows = trace(*[job(name, 0, 10, 2, tenant=tenant) for name, tenant in (("a", "p"), ("b", "p"), ("c", "x"), ("d", ""))])
+    rows = trace(
+        *[job(name, 0, 10, 2, tenant=tenant) for name, tenant in (("a", "p"), ("b", "p"), ("c", "x"), ("d", ""))]
+    )
     outcome = run(rows, eight({"name": "p", "limit": 2}), options=SKIP)
     assert starts(outcome) == [0, 10, 0, 0]

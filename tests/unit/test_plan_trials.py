@@ -7,21 +7,12 @@ from typing import Any
 
 import pytest
 
-from analysim.policy import Blocked, Job, Order, Plan
+from analysim.policy import Blocked, Order, Plan
 from tests.builders import FREE, SECOND, cluster, flat_cluster, job, run, same_tables, scripted, timetable, trace
 from tests.property.audit import audit
+from tests.unit.engine_steps import named, start_all
 
 FOUR = flat_cluster(1, 4)
-
-
-def named(plan: Plan, name: Any) -> Job:
-    """A live job by its id."""
-    return next(each for each in [*plan.running, *plan.pending] if each.id == name)
-
-
-def start_all(plan: Plan) -> None:
-    for waiting in plan.pending:
-        plan.start(waiting)
 
 
 def picture(plan: Plan) -> Any:
@@ -115,7 +106,11 @@ def test_trials_nest_and_an_exception_undoes() -> None:
         except ValueError:
             seen.append([each.id for each in plan.running])
 
-    run(ROWS, flat_cluster(2, 8, partitions=[{"name": "p", "limit": 4}, {"name": "q"}]), timetable({0: lambda plan: [plan.start(named(plan, name)) for name in (1, 2)], 5: step}))
+    run(
+        ROWS,
+        flat_cluster(2, 8, partitions=[{"name": "p", "limit": 4}, {"name": "q"}]),
+        timetable({0: lambda plan: [plan.start(named(plan, name)) for name in (1, 2)], 5: step}),
+    )
     assert seen == [[1, 2, 4, 5], [1, 2, 4, 5]]
 
 
@@ -243,7 +238,9 @@ def room(rows: Any, where: Any, above: Any = -1, settled: int = 0, **given: Any)
         if victims:
             assert plan.replace(victims, named(plan, "new"), "kill")
 
-    policy: Any = timetable({0: start_all, 1: start_all, 2: start_all, 3: start_all, 10: step}, newest=Order(lambda each: each.submit))
+    policy: Any = timetable(
+        {0: start_all, 1: start_all, 2: start_all, 3: start_all, 10: step}, newest=Order(lambda each: each.submit)
+    )
     run(rows, where, policy, **given)
     return answers[0]  # type: ignore[no-any-return]  # as typed above
 
@@ -299,11 +296,13 @@ def test_room_for_a_suspended_job_is_on_the_gpus_it_had() -> None:
         plan.preempt(named(plan, "a"), "suspend")
 
     def ask(plan: Plan) -> None:
-        victims = plan.room(named(plan, "a"), by=policy.newest, above=-10**9)
+        victims = plan.room(named(plan, "a"), by=policy.newest, above=-(10**9))
         answers.append([victim.id for victim in victims or ()])
         answers.append(bool(plan.replace(victims or (), named(plan, "a"), "kill")))
 
-    policy: Any = timetable({0: start_all, 1: start_all, 5: suspend, 6: start_c, 7: ask}, newest=Order(lambda each: -each.submit))
+    policy: Any = timetable(
+        {0: start_all, 1: start_all, 5: suspend, 6: start_c, 7: ask}, newest=Order(lambda each: -each.submit)
+    )
     run(rows, FOUR, policy)
     assert answers == [["c"], True]
 

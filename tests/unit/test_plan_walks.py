@@ -121,7 +121,12 @@ def test_scattered_gpus_may_lack_cpus_only() -> None:
         return ids(plan.running)
 
     answers: list[Any] = []
-    run(rows, cluster(types, {"r": [("n", 2)]}), scripted(lambda plan: answers.append(walk(plan)) or None), placement="any")
+    run(
+        rows,
+        cluster(types, {"r": [("n", 2)]}),
+        scripted(lambda plan: answers.append(walk(plan)) or None),
+        placement="any",
+    )
     assert answers[0] == [0, 1, 3]  # 3 a node: six CPUs are there, twelve are not
 
 
@@ -239,7 +244,12 @@ def test_running_jobs_have_orders_too() -> None:
     def look(plan: Plan) -> list[list[Any]]:
         for waiting in plan.pending:
             plan.start(waiting)
-        return [ids(plan.running), ids(plan.running_by(latest)), ids(reversed(plan.running_by(latest))), [len(plan.running)]]
+        return [
+            ids(plan.running),
+            ids(plan.running_by(latest)),
+            ids(reversed(plan.running_by(latest))),
+            [len(plan.running)],
+        ]
 
     found = once(look, rows, FOUR, knowledge="oracle", latest=latest)
     assert found == [[1, 2, 3], [2, 3, 1], [1, 3, 2], [3]]
@@ -250,7 +260,12 @@ def test_running_jobs_have_orders_too() -> None:
     [("tenant", {"t": [1, 3], "s": [2, 4]}), ("partition", {"p": [1, 2], "q": [3, 4]})],
 )
 def test_waiting_jobs_in_sub_queues(within: str, expected: dict[str, list[int]]) -> None:
-    rows = trace(*[job(number, 0, 9, 1, tenant=tenant, partition=name) for number, tenant, name in ((1, "t", "p"), (2, "s", "p"), (3, "t", "q"), (4, "s", "q"))])
+    rows = trace(
+        *[
+            job(number, 0, 9, 1, tenant=tenant, partition=name)
+            for number, tenant, name in ((1, "t", "p"), (2, "s", "p"), (3, "t", "q"), (4, "s", "q"))
+        ]
+    )
     where = flat_cluster(1, 4, partitions=[{"name": "p"}, {"name": "q"}])
 
     def look(plan: Plan) -> dict[Any, list[Any]]:
