@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import tzinfo
 from decimal import Decimal, InvalidOperation
+from zoneinfo import ZoneInfo
 
 from analysim.errors import UserError
 
@@ -66,6 +68,14 @@ def parse_duration(text: str) -> int:
             "Write seconds (90) or units w d h m s ms, for example 1h30m or 7d.",
         )
     return total
+
+
+def parse_timezone(name: str) -> tzinfo:
+    """Find a time zone by its name, such as ``Europe/Berlin``. Raises ``UserError``."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UserError(f"{name!r} is not a time zone.", "Write its name, as in Europe/Berlin or UTC.") from error
 
 
 def _scaled(number: str, unit_us: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from analysim.config.cluster import ClusterConfig, Costs
 from analysim.config.run import RunConfig
@@ -45,6 +46,14 @@ _DEFAULTS: Mapping[str, Any] = {
     "recorded_end_us": -1,
     "recorded_node": "",
 }
+
+
+def shared_file(name: str) -> Path:
+    """Find a real file that is not part of the repository; the test is skipped where it is not at hand."""
+    path = ROOT.parent / "shared" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not there: real traces are not part of the repository")
+    return path
 
 
 def frame(**columns: Any) -> pd.DataFrame:

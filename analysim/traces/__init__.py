@@ -2,6 +2,7 @@
 
 from analysim.traces.description import describe, offered_load
 from analysim.traces.generation import generate
+from analysim.traces.log import Account
 from analysim.traces.problems import Cell, Problem
 from analysim.traces.profiles import PROFILES
 from analysim.traces.reading import read_trace
@@ -12,6 +13,7 @@ from analysim.traces.writing import write_trace
 
 __all__ = [
     "PROFILES",
+    "Account",
     "Cell",
     "Problem",
     "Trace",

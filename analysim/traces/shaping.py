@@ -38,7 +38,7 @@ def parse_window(text: str) -> tuple[int, int | None]:
 def window(trace: Trace, interval: str) -> Trace:
     """Keep the jobs submitted in ``[a, b)`` since the first submission; the clock stays as it is.
 
-    The others are counted in ``set_aside``. Raises ``UserError`` for a bad interval, or one without jobs.
+    The others are counted in ``left_out``. Raises ``UserError`` for a bad interval, or one without jobs.
     """
     start, stop = parse_window(interval)
     since = trace.frame["submit_us"] - trace.frame["submit_us"].min()
@@ -50,8 +50,8 @@ def window(trace: Trace, interval: str) -> Trace:
             f"Its submissions span {format_duration(int(since.max()))}.",
         )
     outside = {f"submitted outside {interval}": len(trace.frame) - len(kept)}
-    set_aside = {**trace.set_aside, **outside} if len(kept) < len(trace.frame) else trace.set_aside
-    return replace(trace, frame=kept, set_aside=set_aside)
+    left_out = {**trace.left_out, **outside} if len(kept) < len(trace.frame) else trace.left_out
+    return replace(trace, frame=kept, left_out=left_out)
 
 
 def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysim.traces.log import Account
 from analysim.traces.schema import COLUMNS, Column
 
 
@@ -18,8 +19,10 @@ class Trace:
     """Jobs of a cluster, sorted by (submit time, id), with what is known about their source.
 
     ``frame`` has the columns ``schema.FRAME_COLUMNS``: times in integer microseconds, GPUs and CPUs in
-    thousandths, memory in MB. ``rows`` counts the data rows read, ``set_aside`` those that are no jobs
-    of the frame, by reason. ``time_origin`` is the ISO 8601 date of time 0 where the file held dates.
+    thousandths, memory in MB. ``account`` says where each row of the file went. ``time_origin`` is the
+    ISO 8601 date of time 0 where the file held dates. ``lacks`` names the table that would tell how many GPUs
+    the jobs ask for, where the file cannot: such a trace can be described, not simulated. ``left_out`` counts
+    the jobs that shaping (a window, a slice) took out, by reason.
     """
 
     frame: pd.DataFrame
@@ -27,10 +30,21 @@ class Trace:
     path: str
     format: str
     time_origin: str | None = None
-    rows: int = 0
-    set_aside: dict[str, int] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
     notes: list[str] = field(default_factory=list)
     sha256: str = ""
+    lacks: str = ""
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Data rows read: jobs of the frame, and rows set aside."""
+        return self.account.rows
+
+    @property
+    def set_aside(self) -> dict[str, int]:
+        """How many rows are no jobs of the frame, by reason."""
+        return {**self.account.counts(), **self.left_out}
 
 
 def make_frame(values: Mapping[str, Any], rows: int) -> pd.DataFrame:

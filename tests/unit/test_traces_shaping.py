@@ -11,6 +11,7 @@ import pytest
 
 from analysim.errors import UserError
 from analysim.traces import (
+    Account,
     Trace,
     describe,
     fill_estimates,
@@ -29,7 +30,7 @@ def make_trace(**columns: object) -> Trace:
     values = {name: np.asarray(values) for name, values in columns.items()}
     rows = len(values["submit_us"])
     frame = make_frame({"job_id": np.arange(rows), "gpu_milli": np.full(rows, 1_000), **values}, rows)
-    return Trace(frame, "made", "made.csv", "csv", rows=rows)
+    return Trace(frame, "made", "made.csv", "csv", account=Account(rows=rows))
 
 
 @pytest.mark.parametrize(
@@ -183,8 +184,8 @@ def test_description_by_hand() -> None:
         priority=[0, 2, 0, 0],
         preemptible=[True, False, True, True],
     )
-    trace.set_aside = {"no end": 2}
-    trace.rows = 6
+    trace.account.put_aside("no end", [3, 5])
+    trace.account.rows = 6
     told = describe(trace)
     assert json.loads(json.dumps(told)) == told
     assert told == {

@@ -1,0 +1,45 @@
+"""Which formats there are, and which of them a file is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysim.errors import TraceError, UserError
+from analysim.spelling import suggest
+from analysim.traces.readers import swf
+from analysim.traces.readers.format import Format, Sample
+from analysim.traces.streams import read_head
+
+FORMATS: tuple[Format, ...] = (swf.FORMAT,)
+"""All formats but our own schema, which is what a file in none of them is read as."""
+
+OWN_FORMATS = ("csv", "parquet")
+"""Names of our own schema as text and as Parquet."""
+
+
+def find_format(path: Path, name: str | None = None) -> Format | None:
+    """Return the format called ``name``, or the one that a file's content shows; None for our own schema.
+
+    Raises ``UserError`` for an unknown name and ``TraceError`` for a file that two formats claim.
+    """
+    if name in OWN_FORMATS:
+        return None
+    if name is not None:
+        by_name = {each.name: each for each in FORMATS}
+        if name not in by_name:
+            raise UserError(f"There is no trace format {name!r}.", suggest(name, [*OWN_FORMATS, *by_name], 40))
+        return by_name[name]
+    if not path.is_file():
+        return None
+    sample = take_sample(path)
+    found = [each for each in FORMATS if each.recognises(sample)]
+    if len(found) > 1:
+        names = " and ".join(each.name for each in found)
+        raise TraceError(f"{path} could be {names}.", f"Say which with --trace-format {found[0].name}.")
+    return found[0] if found else None
+
+
+def take_sample(path: Path) -> Sample:
+    """Read the beginning of a file as readers look at it; bytes that are no UTF-8 are replaced."""
+    head, whole = read_head(path)
+    return Sample(path, head.decode("utf-8-sig", errors="replace"), whole)

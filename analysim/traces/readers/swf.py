@@ -1,0 +1,126 @@
+"""The Standard Workload Format of the Parallel Workloads Archive.
+
+18 fields a line, -1 is unknown, comments begin with a semicolon
+(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). A processor stands for a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysim.errors import TraceError
+from analysim.traces.log import UNKNOWN, Account, Log
+from analysim.traces.readers.format import Format, ReadOptions, Sample
+from analysim.traces.streams import open_text
+from analysim.units import GPU_MILLI, MICROSECONDS
+
+_FIELDS = 18
+_JOB, _SUBMIT, _WAIT, _RUN, _ALLOCATED = 0, 1, 2, 3, 4
+_REQUESTED, _REQUESTED_TIME, _STATUS, _USER, _GROUP = 7, 8, 10, 11, 12
+_QUEUE, _PARTITION, _PRECEDING = 14, 15, 16
+_STATUSES = {0: "FAILED", 1: "COMPLETED", 2: "PARTIAL", 3: "PARTIAL", 4: "PARTIAL", 5: "CANCELLED"}
+_LINES_AT_ONCE = 200_000
+_HEADER = re.compile(r";\s*(\w+):\s*(.*)")
+
+Table = npt.NDArray[np.float64]
+
+
+def _recognises(sample: Sample) -> bool:
+    """Lines of 18 numbers or more between blanks, after comments that begin with a semicolon."""
+    data = [line.split() for line in sample.lines if line.strip() and not line.lstrip().startswith(";")]
+    return bool(data) and all(len(fields) >= _FIELDS and _are_numbers(fields[:_FIELDS]) for fields in data[:20])
+
+
+def _are_numbers(fields: list[str]) -> bool:
+    try:
+        for field in fields:
+            float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _read(path: Path, options: ReadOptions) -> Log:
+    header: dict[str, str] = {}
+    parts: list[Table] = []
+    with open_text(path) as text:
+        line = 0
+        while lines := list(islice(text, _LINES_AT_ONCE)):
+            parts.append(_parse(lines, line, header, path))
+            line += len(lines)
+    table = np.concatenate(parts) if parts else np.empty((0, _FIELDS))
+    if not len(table):
+        raise TraceError(f"{path} has no jobs: only comments.", "An SWF file has a line of 18 fields for each job.")
+    return _to_log(table, header)
+
+
+def _parse(lines: list[str], before: int, header: dict[str, str], path: Path) -> Table:
+    data = []
+    for number, line in enumerate(lines, start=before + 1):
+        if line.lstrip().startswith(";"):
+            if match := _HEADER.match(line.strip()):
+                header.setdefault(match[1], match[2].strip())
+        elif fields := line.split():
+            data.append(_numbers(fields, number, path))
+    return np.array(data, np.float64).reshape(-1, _FIELDS)
+
+
+def _numbers(fields: list[str], line: int, path: Path) -> list[float]:
+    try:
+        values = list(map(float, fields[:_FIELDS]))
+    except ValueError:
+        bad = next(field for field in fields if not _are_numbers([field]))
+        raise TraceError(f'{path}, line {line}: "{bad[:40]}" is not a number.', "Correct that line.") from None
+    if len(values) < _FIELDS:
+        raise TraceError(f"{path}, line {line}: {len(values)} fields where SWF has {_FIELDS}.", "Correct that line.")
+    return values
+
+
+def _to_log(table: Table, header: dict[str, str]) -> Log:
+    known = table >= 0
+    submit, wait, run = (_microseconds(table[:, field]) for field in (_SUBMIT, _WAIT, _RUN))
+    start = np.where(known[:, _WAIT] & known[:, _SUBMIT], submit + wait, UNKNOWN)
+    has_run = known[:, _RUN]
+    processors = np.where(table[:, _ALLOCATED] > 0, table[:, _ALLOCATED], table[:, _REQUESTED])
+    columns = {
+        "job_id": table[:, _JOB].astype(np.int64),
+        "submit_us": submit,
+        "duration_us": np.where(has_run, run, UNKNOWN),
+        "gpu_milli": np.where(processors > 0, processors * GPU_MILLI, 0).astype(np.int64),
+        "estimate_us": _microseconds(table[:, _REQUESTED_TIME]),
+        "recorded_start_us": start,
+        "recorded_end_us": np.where(has_run & (start != UNKNOWN), start + run, UNKNOWN),
+        "user": _names(table[:, _USER], "user"),
+        "tenant": _names(table[:, _GROUP], "group"),
+        "partition": _names(table[:, _PARTITION], "partition"),
+        "status": pd.Series(table[:, _STATUS]).map(_STATUSES).fillna("").astype("str"),
+    }
+    notes = ["A processor of the log stands for a GPU."]
+    if maximum := header.get("MaxProcs"):
+        notes.append(f"Its machine has {maximum} processors (MaxProcs).")
+    following = int((table[:, _PRECEDING] > 0).sum())
+    if following:
+        notes.append(f"{following:,} jobs follow another one (preceding job number), which is not simulated.")
+    row = np.arange(1, len(table) + 1)
+    account = Account(rows=len(table))
+    account.repair("processors not told: takes none", row[processors <= 0])
+    return Log(columns, row, account, dated=False, notes=notes)
+
+
+def _microseconds(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return np.where(values >= 0, np.rint(values * MICROSECONDS), UNKNOWN).astype(np.int64)
+
+
+def _names(values: npt.NDArray[np.float64], what: str) -> pd.Series:
+    codes, numbers = pd.factorize(values)
+    words = [f"{what}{int(number)}" if number >= 0 else "" for number in numbers]
+    return pd.Series(np.array(words, object)[codes], dtype="str")
+
+
+FORMAT = Format("swf", "Standard Workload Format (Parallel Workloads Archive)", _recognises, _read)

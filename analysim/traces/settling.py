@@ -1,0 +1,186 @@
+"""The rules, the same for every format, by which a log becomes jobs: kept, repaired or set aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysim.errors import TraceError
+from analysim.traces.cells import LARGEST
+from analysim.traces.log import TIME_COLUMNS, UNKNOWN, Log
+from analysim.traces.schema import BY_NAME, COLUMNS
+from analysim.traces.trace import make_frame
+from analysim.units import GPU_MILLI
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Jobs in the canonical columns, and the date of time 0 where the log is dated."""
+
+    frame: pd.DataFrame
+    time_origin: str | None
+
+
+def settle(log: Log, path: str) -> Settled:
+    """Make jobs of a log by the rules of ``docs/reference/formats.md``; ``log.account`` is completed.
+
+    A job is set aside when it has no submission and no start, when it never started, when its end or its
+    GPUs are not told, or when its duration is negative. It is kept, and entered as repaired, when it was
+    running as the log ended (it then runs until that end), when it asks for a part of a GPU (it gets a whole
+    one), when its submission is missing or later than its start (it is submitted as it starts), when its id
+    was used before (it gets ``~2``), and when its GPUs cannot be spread evenly over its nodes.
+    Raises ``TraceError`` when no job is left.
+    """
+    jobs = _Jobs(log)
+    jobs.mend_submissions()
+    jobs.find_durations()
+    jobs.check_gpus()
+    jobs.check_range()
+    if not jobs.kept.any():
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in log.account.counts().items())
+        raise TraceError(f"{path} has no job that could be simulated: {reasons}.", "Export more of the log.")
+    jobs.tell_ids_apart()
+    return jobs.settle()
+
+
+class _Jobs:
+    """The columns of a log while they are settled."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.size = len(log.row)
+        self.kept: Mask = np.ones(self.size, bool)
+        self.submit = self.integers("submit_us")
+        self.start = self.integers("recorded_start_us")
+        self.end = self.integers("recorded_end_us")
+        self.duration = self.integers("duration_us")
+        self.gpus = self.integers("gpu_milli")
+
+    def integers(self, name: str) -> Integers:
+        """Return a column as integers of its own, UNKNOWN throughout where the log lacks it."""
+        values = self.log.columns.get(name)
+        return np.full(self.size, UNKNOWN) if values is None else np.array(values, np.int64)
+
+    def put_aside(self, reason: str, bad: Mask) -> None:
+        """Set jobs aside that are still kept."""
+        bad = bad & self.kept
+        self.log.account.put_aside(reason, self.log.row[bad])
+        self.kept &= ~bad
+
+    def repair(self, reason: str, bad: Mask) -> None:
+        self.log.account.repair(reason, self.log.row[bad & self.kept])
+
+    def mend_submissions(self) -> None:
+        missing = self.submit == UNKNOWN
+        started = self.start != UNKNOWN
+        self.repair("no submission told: submitted when it started", missing & started)
+        self.put_aside("no submission and no start told", missing & ~started)
+        early = started & ~missing & (self.start < self.submit)
+        self.repair("started before it was submitted: submitted when it started", early)
+        self.submit = np.where((missing & started) | early, self.start, self.submit)
+
+    def find_durations(self) -> None:
+        """A duration that is told wins over end - start; a job that runs as the log ends runs until then."""
+        started, ended = self.start != UNKNOWN, self.end != UNKNOWN
+        unknown = self.duration == UNKNOWN
+        between = unknown & started & ended
+        running = np.zeros(self.size, bool) if self.log.running is None else self.log.running
+        until = unknown & started & ~ended & running
+        self.repair("still running at the end of the log: runs until then", until)
+        self.duration = np.where(between, self.end - self.start, self.duration)
+        self.duration = np.where(until, self.last() - self.start, self.duration)
+        unknown &= ~(between | until)
+        self.put_aside("never started", unknown & ~started)
+        self.put_aside("no end told", unknown)
+        self.put_aside("negative duration", self.duration < 0)
+
+    def last(self) -> int:
+        """The moment at which the log ends."""
+        if self.log.end_us is not None:
+            return self.log.end_us
+        return max(int(self.integers(name).max(initial=UNKNOWN)) for name in TIME_COLUMNS)
+
+    def check_gpus(self) -> None:
+        if self.log.lacks:
+            self.gpus[:] = 0
+            return
+        self.put_aside("GPUs not told", self.gpus == UNKNOWN)
+        self.put_aside("negative number of GPUs", self.gpus < 0)
+        part = self.gpus % GPU_MILLI != 0
+        self.repair("a part of a GPU: gets a whole one", part)
+        self.gpus = -(-self.gpus // GPU_MILLI) * GPU_MILLI
+
+    def check_range(self) -> None:
+        """Times that a float of seconds cannot hold to the microsecond are no times."""
+        huge = (self.duration > LARGEST) | (np.abs(self.submit) > LARGEST)
+        self.put_aside("a time or duration beyond 285 years", huge)
+
+    def tell_ids_apart(self) -> None:
+        ids = pd.Series(self.log.columns["job_id"])
+        again = ids[self.kept].groupby(ids[self.kept]).cumcount().reindex(ids.index, fill_value=0)
+        self.repair("job id used before: told apart by ~2, ~3", (again > 0).to_numpy())
+        if (again > 0).any():
+            ids = ids.astype(str).where(again == 0, ids.astype(str) + "~" + (again + 1).astype(str))
+        self.log.columns["job_id"] = ids
+
+    def settle(self) -> Settled:
+        first = int(self.submit[self.kept].min())
+        zero = first if self.log.dated or first < 0 else 0
+        settled = {
+            "submit_us": self.submit - zero,
+            "duration_us": self.duration,
+            "gpu_milli": self.gpus,
+            "gpus_per_node": self.gangs(),
+        }
+        columns: dict[str, Any] = {}
+        for column in COLUMNS:
+            values = settled.get(column.target)
+            if values is None:
+                values = self.column(column.target, zero)
+            if values is not None:
+                kept = values[self.kept]
+                columns[column.target] = kept.reset_index(drop=True) if isinstance(kept, pd.Series) else kept
+        frame = make_frame(columns, int(self.kept.sum()))
+        origin = (_EPOCH + timedelta(microseconds=zero)).isoformat() if self.log.dated else None
+        return Settled(frame, origin)
+
+    def gangs(self) -> Integers:
+        each = self.integers("gpus_per_node")
+        each[each < 0] = 0
+        uneven = (each > 0) & (self.gpus // GPU_MILLI % np.where(each > 0, each, 1) != 0)
+        self.repair("GPUs that do not divide by its nodes: spread as they fit", uneven)
+        each[uneven | (self.gpus == 0)] = 0
+        return each
+
+    def column(self, target: str, zero: int) -> Any:
+        values = self.log.columns.get(target)
+        if values is None:
+            return None
+        kind = _KINDS[target]
+        if kind == "id":
+            return pd.Series(values) if not isinstance(values, pd.Series) else values
+        if kind == "text":
+            return pd.Series(values, dtype="str")
+        if kind == "flag":
+            return np.asarray(values, bool)
+        integers = np.array(values, np.int64)
+        unknown = integers == UNKNOWN
+        if target in TIME_COLUMNS:
+            integers = np.where(unknown, integers, integers - zero)
+            unknown |= integers < 0
+        integers[unknown] = _DEFAULTS[target]
+        return integers
+
+
+_KINDS = {column.target: column.kind for column in COLUMNS}
+_DEFAULTS = {column.target: column.default for column in BY_NAME.values()}
