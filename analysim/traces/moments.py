@@ -13,6 +13,7 @@ from analysim.traces.log import UNKNOWN
 
 Integers = npt.NDArray[np.int64]
 
+_LOWEST, _HIGHEST = "0000-00-00T00:00:00", "9999-99-99T99:99:99"
 _ABSENT = ("", "none", "null", "nan", "nat", "n/a", "unknown")
 
 
@@ -22,6 +23,9 @@ def read_moments(texts: pd.Series | Sequence[str | None], timezone: tzinfo | Non
     Cells that tell no date are ``UNKNOWN``, and so are cells that are none. Naive ones are of ``timezone``
     (None: UTC); an hour that comes twice in it is the first one, an hour that is skipped is the one after.
     """
+    plain = _read_plain(texts, timezone)
+    if plain is not None:
+        return plain
     series = pd.Series(texts, dtype=object)
     codes, words = pd.factorize(series)
     unique = pd.Series(np.asarray(words, object), dtype=object).astype(str)
@@ -36,14 +40,49 @@ def read_moments(texts: pd.Series | Sequence[str | None], timezone: tzinfo | Non
     return result, int(naive.sum())
 
 
+def _read_plain(texts: pd.Series | Sequence[str | None], timezone: tzinfo | None) -> tuple[Integers, int] | None:
+    """Read dates that are all written 2024-05-01T12:00:00, which most logs do, many times faster; None for others."""
+    cells = list(texts)
+    try:
+        sizes = np.fromiter(map(len, cells), np.int64, len(cells))
+    except TypeError:
+        return None
+    told = sizes == len(_LOWEST)
+    if not told.all():
+        others = {str(cells[place]).strip().lower() for place in np.flatnonzero(~told)}
+        cells = [cells[place] for place in np.flatnonzero(told)]
+        if not cells or not others <= set(_ABSENT):
+            return None
+    words = np.array(cells, f"U{len(_LOWEST)}")
+    marks = words.view(np.uint32).reshape(-1, len(_LOWEST))
+    if ((marks < _marks(_LOWEST)) | (marks > _marks(_HIGHEST))).any():
+        return None
+    try:
+        stamps = words.astype("datetime64[s]")
+    except ValueError:
+        return None
+    moments = np.full(len(told), UNKNOWN)
+    moments[told] = _localise(pd.Series(stamps), timezone)
+    return moments, len(cells)
+
+
+def _marks(text: str) -> npt.NDArray[np.uint32]:
+    return np.array([text]).view(np.uint32)
+
+
 def _zoned(texts: pd.Series) -> Integers:
     return _microseconds(pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True))
 
 
 def _naive(texts: pd.Series, timezone: tzinfo | None) -> Integers:
-    stamps = pd.to_datetime(texts, format="ISO8601", errors="coerce")
+    return _localise(pd.to_datetime(texts, format="ISO8601", errors="coerce"), timezone)
+
+
+def _localise(stamps: pd.Series, timezone: tzinfo | None) -> Integers:
+    if timezone in (None, UTC):
+        return _microseconds(stamps)
     first = np.ones(len(stamps), bool)
-    local = stamps.dt.tz_localize(timezone or UTC, ambiguous=first, nonexistent="shift_forward")
+    local = stamps.dt.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward")
     return _microseconds(local.dt.tz_convert("UTC"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from analysim.units import GPU_MILLI
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_AT_ONCE = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -127,6 +129,9 @@ class _Jobs:
 
     def tell_ids_apart(self) -> None:
         ids = pd.Series(self.log.columns["job_id"])
+        if _are_unique(ids):
+            self.log.columns["job_id"] = ids
+            return
         again = ids[self.kept].groupby(ids[self.kept]).cumcount().reindex(ids.index, fill_value=0)
         self.repair("job id used before: told apart by ~2, ~3", (again > 0).to_numpy())
         if (again > 0).any():
@@ -142,17 +147,25 @@ class _Jobs:
             "gpu_milli": self.gpus,
             "gpus_per_node": self.gangs(),
         }
-        columns: dict[str, Any] = {}
-        for column in COLUMNS:
-            values = settled.get(column.target)
-            if values is None:
-                values = self.column(column.target, zero)
-            if values is not None:
-                kept = values[self.kept]
-                columns[column.target] = kept.reset_index(drop=True) if isinstance(kept, pd.Series) else kept
-        frame = make_frame(columns, int(self.kept.sum()))
+        count = int(self.kept.sum())
+        frame = make_frame({name: self.keep(values) for name, values in self.settled(settled, zero)}, count)
         origin = (_EPOCH + timedelta(microseconds=zero)).isoformat() if self.log.dated else None
         return Settled(frame, origin)
+
+    def settled(self, settled: dict[str, Integers], zero: int) -> Iterator[tuple[str, Any]]:
+        """Go through the columns that there are, and let go of those of the log."""
+        for column in COLUMNS:
+            values = settled.pop(column.target, None)
+            if values is None:
+                values = self.column(column.target, zero)
+            self.log.columns.pop(column.target, None)
+            if values is not None:
+                yield column.target, values
+
+    def keep(self, values: Any) -> Any:
+        """Return the values of jobs that are kept."""
+        kept = values[self.kept]
+        return kept.reset_index(drop=True) if isinstance(kept, pd.Series) else kept
 
     def gangs(self) -> Integers:
         each = self.integers("gpus_per_node")
@@ -180,6 +193,13 @@ class _Jobs:
             unknown |= integers < 0
         integers[unknown] = _DEFAULTS[target]
         return integers
+
+
+def _are_unique(ids: pd.Series) -> bool:
+    """Tell whether no id comes twice, by their hashes: those of millions of texts are small; a doubt is a no."""
+    parts = (ids.iloc[begin : begin + _AT_ONCE].to_numpy(object) for begin in range(0, len(ids), _AT_ONCE))
+    hashes = np.sort(np.concatenate([pd.util.hash_array(part, categorize=False) for part in parts]))
+    return not (hashes[1:] == hashes[:-1]).any()
 
 
 _KINDS = {column.target: column.kind for column in COLUMNS}

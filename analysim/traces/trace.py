@@ -13,6 +13,8 @@ import pandas as pd
 from analysim.traces.log import Account
 from analysim.traces.schema import COLUMNS, Column
 
+_AT_ONCE = 100_000
+
 
 @dataclass
 class Trace:
@@ -50,10 +52,15 @@ class Trace:
 def make_frame(values: Mapping[str, Any], rows: int) -> pd.DataFrame:
     """Make the frame of a trace from columns under their names in it; the others hold their default."""
     columns = {column.target: values.get(column.target) for column in COLUMNS}
+    del values  # where nobody else holds it, its columns go as they are sorted: a large trace is not there twice
     for column in COLUMNS:
         if columns[column.target] is None:
             columns[column.target] = _default(column, rows)
-    return sort_jobs(pd.DataFrame(columns, copy=False))
+    order = _order(pd.Series(columns["submit_us"], copy=False), pd.Series(columns["job_id"], copy=False))
+    if order is not None:
+        for name in columns:
+            columns[name] = pd.Series(columns[name], copy=False).take(order).reset_index(drop=True)
+    return pd.DataFrame(columns, copy=False)
 
 
 def _default(column: Column, rows: int) -> Any:
@@ -67,15 +74,19 @@ def sort_jobs(frame: pd.DataFrame) -> pd.DataFrame:
 
     Ids compare as integers when the column is int64, else as text by code point.
     """
-    submit = frame["submit_us"].to_numpy()
+    order = _order(frame["submit_us"], frame["job_id"])
+    return (frame if order is None else frame.take(order)).reset_index(drop=True)
+
+
+def _order(submits: pd.Series, ids: pd.Series) -> npt.NDArray[np.intp] | None:
+    """Find the order of jobs; None where they are in it."""
+    submit = submits.to_numpy()
     steps = np.diff(submit)
     if not (steps < 0).any() and not (steps == 0).any():
-        return frame.reset_index(drop=True)
+        return None
     order = np.argsort(submit, kind="stable")
-    _order_ties(order, submit[order], frame["job_id"])
-    if (order == np.arange(order.size)).all():
-        return frame.reset_index(drop=True)
-    return frame.take(order).reset_index(drop=True)
+    _order_ties(order, submit[order], ids)
+    return None if (order == np.arange(order.size)).all() else order
 
 
 def _order_ties(order: npt.NDArray[np.intp], submit: npt.NDArray[np.int64], ids: pd.Series) -> None:
@@ -84,6 +95,12 @@ def _order_ties(order: npt.NDArray[np.intp], submit: npt.NDArray[np.int64], ids:
     tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
     if tied.size == 0:
         return
-    rows = order[tied]
-    keys = pd.DataFrame({"submit": submit[tied], "id": ids.take(rows).to_numpy(), "row": rows})
-    order[tied] = keys.sort_values(["submit", "id"], kind="stable")["row"].to_numpy()
+    rows, instants = order[tied], submit[tied]
+    begin = 0
+    while begin < tied.size:  # some at a time: the ids of all would be as many Python texts
+        last = instants[min(begin + _AT_ONCE, tied.size) - 1]
+        end = int(np.searchsorted(instants, last, side="right"))
+        part = rows[begin:end]
+        keys = pd.DataFrame({"submit": instants[begin:end], "id": ids.take(part).to_numpy(), "row": part})
+        order[tied[begin:end]] = keys.sort_values(["submit", "id"], kind="stable")["row"].to_numpy()
+        begin = end
