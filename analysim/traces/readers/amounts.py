@@ -1,0 +1,55 @@
+"""Amounts of a log in the units of a trace, and the figures by which it can be checked against itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from analysim.traces.log import UNKNOWN
+from analysim.units import GPU_MILLI, MICROSECONDS
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_LARGEST = float(1 << 61)  # differences of two such still fit
+
+
+def scale(values: Floats, unit: int) -> Integers:
+    """Turn numbers into integers of 1/``unit``, rounded; UNKNOWN where they are NaN."""
+    unknown = np.isnan(values)
+    limited = np.clip(np.where(unknown, 0.0, values) * unit, -_LARGEST, _LARGEST)
+    return np.where(unknown, UNKNOWN, np.rint(limited).astype(np.int64))
+
+
+def spread_over_nodes(gpu_milli: Integers, nodes: Floats) -> Integers:
+    """Return the GPUs on each of a job's nodes, 0 where the nodes are not told.
+
+    A job whose GPUs do not divide by its nodes gets one more than all of them, which settling repairs.
+    """
+    gpus = np.where(gpu_milli > 0, gpu_milli // GPU_MILLI, 0)
+    told = (nodes >= 1) & (gpus > 0)
+    count = np.where(told, np.clip(np.nan_to_num(nodes), 1, _LARGEST), 1).astype(np.int64)
+    each = np.where(gpus % count == 0, gpus // count, gpus + 1)
+    return np.where(told, each, 0)
+
+
+def difference(later: Integers, earlier: Integers) -> Integers:
+    """Return ``later`` - ``earlier``, UNKNOWN where either is."""
+    known = (later != UNKNOWN) & (earlier != UNKNOWN)
+    return np.where(known, np.where(known, later, 0) - np.where(known, earlier, 0), UNKNOWN)
+
+
+def count_differing(told: Integers, computed: Integers) -> tuple[int, int]:
+    """Count the jobs whose told and computed spans (microseconds) differ by over a second, and all with both."""
+    gap = difference(told, computed)
+    both = gap != UNKNOWN
+    return int((both & (np.abs(np.where(both, gap, 0)) > MICROSECONDS)).sum()), int(both.sum())
+
+
+def witness(name: str, told: Integers, computed: Integers, what: str) -> list[str]:
+    """Say in how many jobs a column that was told is not what it is computed as; nothing where it is in all."""
+    differing, both = count_differing(told, computed)
+    if not differing:
+        return []
+    return [f"{name} is not {what} in {differing:,} of {both:,} rows: the times count."]
