@@ -33,7 +33,7 @@ def write_trace(frame: pd.DataFrame, path: str | Path) -> None:
         raise UserError(
             f"{path}: traces are written as CSV or Parquet.", "End the name in .csv, .csv.gz or .parquet."
         )
-    _write_whole(target, data)
+    write_whole(target, data)
 
 
 def _to_file_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -75,8 +75,8 @@ def _to_parquet(table: pd.DataFrame, target: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _write_whole(target: Path, data: bytes) -> None:
-    """Write under a temporary name beside the target, then rename."""
+def write_whole(target: Path, data: bytes) -> None:
+    """Write under a temporary name beside the target, then rename. Raises ``AnalysimError``."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(data)

@@ -6,11 +6,47 @@ from pathlib import Path
 
 from analysim.errors import TraceError, UserError
 from analysim.spelling import suggest
-from analysim.traces.readers import swf
+from analysim.traces.readers import (
+    acme,
+    chronus,
+    gavel,
+    helios,
+    kubernetes,
+    muri,
+    openb,
+    pai,
+    philly,
+    slurm,
+    slurm_json,
+    spot,
+    supercloud,
+    swf,
+    tiresias,
+)
 from analysim.traces.readers.format import Format, Sample
 from analysim.traces.streams import read_head
 
-FORMATS: tuple[Format, ...] = (swf.FORMAT,)
+FORMATS: tuple[Format, ...] = (
+    acme.CONVERTED,
+    acme.FORMAT,
+    chronus.FORMAT,
+    gavel.FORMAT,
+    helios.DERIVED,
+    helios.FORMAT,
+    kubernetes.FORMAT,
+    muri.FORMAT,
+    openb.FORMAT,
+    openb.YAML,
+    pai.FORMAT,
+    philly.DERIVED,
+    philly.FORMAT,
+    slurm.FORMAT,
+    slurm_json.FORMAT,
+    spot.FORMAT,
+    supercloud.FORMAT,
+    swf.FORMAT,
+    tiresias.FORMAT,
+)
 """All formats but our own schema, which is what a file in none of them is read as."""
 
 OWN_FORMATS = ("csv", "parquet")
