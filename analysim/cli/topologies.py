@@ -10,12 +10,14 @@ import typer
 
 from analysim.cli import options
 from analysim.cli.configuration import read_columns
+from analysim.cli.importing import import_topology
 from analysim.cli.talk import Talk, print_json, print_table
 from analysim.errors import AnalysimError
 
 topologies = typer.Typer(
     help="Clusters: list, show, validate, and infer one from a trace.", no_args_is_help=True
 )
+topologies.command("import")(import_topology)
 
 
 @topologies.command("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,15 @@ def load_cluster(path: str | Path) -> ClusterConfig:
     return config
 
 
-def write_cluster(config: ClusterConfig, path: str | Path, force: bool = False) -> None:
+def write_cluster(
+    config: ClusterConfig, path: str | Path, force: bool = False, notes: Sequence[str] = ()
+) -> None:
     """Write a cluster as a topology file that ``load_cluster`` reads back equal; defaults are left out.
 
-    Raises ``ConfigError`` if the file is there already, unless ``force``; ``AnalysimError`` if it cannot
-    be written.
+    Notes become comments at its head. Raises ``ConfigError`` if the file is there already, unless ``force``;
+    ``AnalysimError`` if it cannot be written.
     """
-    text = _as_text(config)
+    text = _as_text(config, notes)
     try:
         with Path(path).open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
@@ -47,10 +50,11 @@ def write_cluster(config: ClusterConfig, path: str | Path, force: bool = False) 
         ) from None
 
 
-def _as_text(config: ClusterConfig) -> str:
+def _as_text(config: ClusterConfig, notes: Sequence[str]) -> str:
     nodes = nodes_of(config)
     gpus = ", ".join(f"{count:,} {gpu_type}" for gpu_type, count in gpus_by_type(nodes).items())
     lines = [f"# AnalySIM cluster: {len(nodes):,} nodes; GPUs: {gpus or 'none'}."]
+    lines += [f"# {' '.join(note.split())}" for note in notes]
     if config.inferred:
         lines.append(
             "# Nobody has described this cluster yet: correct what is wrong, then delete `inferred`."
