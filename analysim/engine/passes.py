@@ -49,8 +49,9 @@ def commit(simulation: Simulation, plan: Plan) -> None:
             state = job.state
             if state is PENDING:
                 continue
-            if job.rank in waiting:
-                books.dequeue(job)
+            if waiting.pop(job.rank, None) is not None:
+                for index in books.waiting_indexes.values():
+                    index.remove(job)
             if state is RUNNING:
                 if job.first_start >= 0:
                     simulation.ledger.decisions.pending.extend((now, job.rank, _START, -1))

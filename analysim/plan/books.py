@@ -86,7 +86,8 @@ class Books:
 
     ``token`` changes with every pass and whenever the pass frees something: marks of failure carry it.
     ``epoch`` changes whenever anything is freed: a failure of the same epoch would be repeated.
-    ``touched`` holds the jobs that this pass changed, with what they were (None: pending).
+    ``touched`` holds the jobs that this pass changed, with what they were (None: pending); ``refused`` is the
+    job whose start failed last.
     """
 
     def __init__(self, topology: Topology, tree: PartitionTree, speeds: SpeedModel, costs: CostModel) -> None:
@@ -104,6 +105,7 @@ class Books:
         self.epoch = 0
         self.placements = 0
         self.marks = 0
+        self.refused: Job | None = None
         self.fresh: list[Job] = []
         self.waiting: dict[int, Job] = {}
         self.pending_count = 0

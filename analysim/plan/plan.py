@@ -251,6 +251,9 @@ class Plan:
 
         Victims belong to borrowing partitions below the lowest common ancestor; None: there is no such set.
         """
+        if not self.books.tree.reclaims:
+            self._check_order(by)
+            return None
         return self._room(by, settled).reclaim(job)
 
     def _room(self, by: Order, settled: int) -> Room:
@@ -277,6 +280,7 @@ class Plan:
             blocked: Blocked = demand.blocked  # nothing was freed since it failed: it would fail again
             if demand.token != books.token:
                 books.mark_failed(demand, blocked)
+            books.refused = job
             return blocked
         option = demand.options[0]
         if demand.plain:
@@ -366,6 +370,7 @@ class Plan:
             if books.journal is not None:
                 books.journal.append(partial(setattr, each, "closed", each.closed))
             each.closed = books.number
+            each.closer = books.refused
 
     def skip(self, job: Job) -> None:
         """Do not offer this job again in this pass."""

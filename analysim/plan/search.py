@@ -96,6 +96,8 @@ def why_not(
         if capacity.free_within(option.gpu_type, option.mask) >= gpus:
             return BLOCKED["fragmented"]
     kinds = range(len(books.topology.gpu_types))
+    if len(kinds) == 1 and demand.options[0].mask == demand.leaf.nodes:
+        return BLOCKED["no free GPUs"]
     anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
     return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
 
