@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analysim.jobs import Placement
-
-RUN, RESTART, CHECKPOINT, HOLD, SUSPEND = range(5)
-"""Codes of the segment kinds, in the order of ``tables.SEGMENT_KINDS``."""
+from analysim.tables import CHECKPOINT as CHECKPOINT
+from analysim.tables import HOLD as HOLD
+from analysim.tables import RESTART as RESTART
+from analysim.tables import RUN as RUN
+from analysim.tables import SUSPEND as SUSPEND
 
 
 class Rows:

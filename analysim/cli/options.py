@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from analysim.cli.failures import remember_debug
-
-TraceFormat = Literal["csv", "parquet"]
-"""How tables of a run folder are stored; as ``analysim.run.table_files``, whose import would cost pandas."""
+from analysim.tables import TableFormat
 
 TraceName = Annotated[
     str | None, typer.Option("--trace", metavar="T", help="Trace: a path or a name on the shelf.")
@@ -69,7 +67,7 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder to write. Default: a new one under runs/.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-Format = Annotated[TraceFormat, typer.Option("--format", help="How the tables are stored.")]
+Format = Annotated[TableFormat, typer.Option("--format", help="How the tables are stored.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the figures.")]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing on stderr but errors.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from analysim.run.dumping import as_written
+from analysim.config.dumping import as_written
 from analysim.run.execution import Execution
 from analysim.run.folder import SCHEMA_VERSION
 

@@ -82,10 +82,12 @@ def _load_warnings(load: float) -> list[str]:
 def _cluster_notes(inputs: Inputs) -> list[str]:
     if not inputs.cluster.inferred:
         return []
-    return [
-        f"the cluster is inferred, not yours: {inputs.cluster.inferred.rstrip('.')}",
-        f"to write it to a file and edit it: {infer_command(inputs)}",
-    ]
+    inferred = f"the cluster is inferred, not yours: {inputs.cluster.inferred.rstrip('.')}"
+    sidecar = sidecar_of(inputs.trace.path)
+    file = inputs.config.topology or (sidecar if sidecar.is_file() else None)
+    if file is not None:
+        return [inferred, f"correct it in {file}, then delete the line `inferred` there"]
+    return [inferred, f"to write it to a file and edit it: {infer_command(inputs)}"]
 
 
 def infer_command(inputs: Inputs) -> str:

@@ -23,9 +23,8 @@ from analysim.run.folder import (
     write_tables,
 )
 from analysim.run.specification import describe_run
-from analysim.run.table_files import TableFormat
 from analysim.study.timing import Stopwatch
-from analysim.tables import RunTables
+from analysim.tables import RunTables, TableFormat
 from analysim.traces import parse_window
 from analysim.units import to_seconds
 
