@@ -6,11 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysim.jobs import Placement
-from analysim.tables import CHECKPOINT as CHECKPOINT
-from analysim.tables import HOLD as HOLD
-from analysim.tables import RESTART as RESTART
-from analysim.tables import RUN as RUN
-from analysim.tables import SUSPEND as SUSPEND
+from analysim.tables import RUN
 
 
 class Rows:

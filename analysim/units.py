@@ -14,6 +14,9 @@ MICROSECONDS = 1_000_000
 SPEED_ONE = 1_000_000
 """A speed of 1.0 in millionths."""
 
+FOREVER = 1 << 62
+"""Later than every event, in microseconds."""
+
 GPU_MILLI = 1_000
 """Thousandths in one whole GPU."""
 

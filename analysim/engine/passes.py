@@ -13,21 +13,18 @@ from analysim.config.cluster import QuotaChange
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.errors import AnalysimError, IllegalDecision, PolicyFailure, TraceError
 from analysim.jobs import Job, State, Workload
-from analysim.ledger import CHECKPOINT, HOLD, SUSPEND
 from analysim.plan.blocked import REASONS
-from analysim.plan.books import Snapshot
 from analysim.plan.plan import Plan
+from analysim.plan.snapshot import Snapshot
 from analysim.policy.base import Policy
-from analysim.tables import DECISIONS
+from analysim.tables import CHECKPOINT, DECISIONS, HOLD, SUSPEND
+from analysim.units import FOREVER
 
 if TYPE_CHECKING:
     from analysim.engine.simulation import Simulation
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
-
-FOREVER = 1 << 62
-"""Later than every event."""
 
 _ACTION = {name: code for code, name in enumerate(DECISIONS)}
 _REASON = {name: code for code, name in enumerate(REASONS)}

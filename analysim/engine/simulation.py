@@ -24,14 +24,15 @@ from analysim.engine.tables import build_tables
 from analysim.engine.watchdog import Watchdog
 from analysim.errors import PolicyFailure
 from analysim.jobs import JOB_VIEWS, Job, State
-from analysim.ledger import CHECKPOINT, HOLD, SUSPEND, Ledger
+from analysim.ledger import Ledger
 from analysim.plan.books import Books
 from analysim.plan.plan import Plan
 from analysim.plan.releases import Release
 from analysim.policy.base import Policy
 from analysim.policy.placement import PLACERS
 from analysim.speed import CostModel, SpeedModel
-from analysim.tables import RunTables
+from analysim.tables import CHECKPOINT, HOLD, SUSPEND, RunTables
+from analysim.units import FOREVER
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
@@ -99,7 +100,7 @@ class Simulation:
         self.seconds = 0.0
         self.cpu_seconds = 0.0
         self._config = config
-        self._until = passes.FOREVER if config.until is None else self.start_us + config.until
+        self._until = FOREVER if config.until is None else self.start_us + config.until
         self._auditor = Auditor(self) if check else None
         self._report = report
         self._view = JOB_VIEWS[policy.knowledge]
@@ -288,15 +289,16 @@ class Simulation:
         running = books.running
         until = self._until
         events = 0
+        after = peek()
         while True:
-            now = peek()
+            now = after
             if now > until or (not running and not self._goes_on()):
                 self.events += events
                 return None
             books.now = plan.now = now  # type: ignore[assignment]  # the clock is fed integers only
             step()
             events += 1
-            while peek() == now:
+            while (after := peek()) == now:
                 step()
                 events += 1
             if self._auditor is not None:
@@ -313,6 +315,7 @@ class Simulation:
                 self._dirty = self._arrived = False  # nothing to decide; the next pass hears of it
             elif every and now % every:
                 self._arm_tick(every)
+                after = peek()
             else:
                 self.events += events
                 break

@@ -77,7 +77,9 @@ class WaitingIndex:
         entry = (self.key_of(job), job.rank, job)
         self._entries[job.rank] = (entry, demand)
         found = self._queues.get(demand)
-        if found is None or not found[0].append(entry):
+        if found is not None and found[0].head < entry:
+            found[0].add(entry)
+        else:
             self._enter(demand, [entry])
 
     def add_all(self, jobs: Iterable[Job]) -> None:

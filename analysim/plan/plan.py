@@ -12,11 +12,12 @@ from analysim.errors import IllegalDecision, KnowledgeError
 from analysim.jobs import Job, Placement, State
 from analysim.plan import moves, search
 from analysim.plan.blocked import Blocked
-from analysim.plan.books import Books, Snapshot
+from analysim.plan.books import Books
 from analysim.plan.gathering import gpus_on
 from analysim.plan.orders import Order
 from analysim.plan.room import Room
 from analysim.plan.search import Placer
+from analysim.plan.snapshot import Snapshot
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
 from analysim.units import SPEED_ONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from typing import Any
 
 from analysim.jobs import Job
@@ -39,14 +39,6 @@ class Queue:
         if self._late and self._late[0] < first:
             return self._late[0]
         return first
-
-    def append(self, entry: Entry) -> bool:
-        """Put an entry behind all others, of which there must be one; False: it does not belong there."""
-        items = self._items
-        if items[-1] < entry:
-            items.append(entry)
-            return True
-        return False
 
     def add(self, entry: Entry) -> None:
         """Put an entry in its place."""
@@ -101,28 +93,16 @@ class Queue:
 
     def after(self, key: Any, rank: int) -> Entry | None:
         """Return the first entry behind a position; None: there is none."""
-        items = self._items
-        position = self._first
-        if position < len(items) and not (key, rank) < items[position][:2]:
-            position += 1
-            if position < len(items) and not (key, rank) < items[position][:2]:
-                position = bisect_right(items, (key, rank, _EVERY_JOB), lo=position)
-        found = items[position] if position < len(items) else None
-        if self._late:
-            place = bisect_right(self._late, (key, rank, _EVERY_JOB))
-            if place < len(self._late) and (found is None or self._late[place] < found):
-                return self._late[place]
+        items, late = self._items, self._late
+        place = self._first
+        behind = (key, rank + 1)
+        if place < len(items) and items[place][1] == rank:
+            place += 1
+        else:
+            place = bisect_left(items, behind, lo=place)
+        found = items[place] if place < len(items) else None
+        if late:
+            place = bisect_left(late, behind)
+            if place < len(late) and (found is None or late[place] < found):
+                return late[place]
         return found
-
-
-class _AfterEveryJob:
-    """Compares greater than any job, so that a bisection lands behind an equal (key, rank)."""
-
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __gt__(self, other: object) -> bool:
-        return True
-
-
-_EVERY_JOB: Any = _AfterEveryJob()

@@ -19,12 +19,12 @@ from analysim.jobs import Demand, Job, Option, Placement
 from analysim.plan.gathering import borrowing, gather, gpus_on, may_reclaim, pieces
 from analysim.plan.orders import Order
 from analysim.plan.queue import Entry
+from analysim.units import FOREVER
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
 
 Price = tuple[int, Any]
-FOREVER = 1 << 62
 IMPOSSIBLE: Price = (-1, 0)
 FREE: Price = (1, 0)
 
