@@ -28,6 +28,8 @@ from tests.property.independent_metrics import (
 )
 from tests.property.random_tables import random_tables
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 2**32)
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.theory.formulas import mean_wait, variance_of_a_mean_wait
 from tests.theory.replications import Queue, Verdict, jobs_needed, judge
 
+pytestmark = pytest.mark.slow
+
 FULL = [
     (1, 0.5, 0.02),
     (1, 0.7, 0.02),
