@@ -110,7 +110,8 @@ class Family:
             self.blocked_from = 1 << 62
             self.lacking = ()
         if for_gpus:
-            self.blocked_from = min(self.blocked_from, demand.gpus)
+            if demand.gpus < self.blocked_from:
+                self.blocked_from = demand.gpus
         elif len(self.lacking) < self._MOST:
             self.lacking += (demand,)
 

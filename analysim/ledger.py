@@ -6,9 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysim.jobs import Placement
-
-RUN, RESTART, CHECKPOINT, HOLD, SUSPEND = range(5)
-"""Codes of the segment kinds, in the order of ``tables.SEGMENT_KINDS``."""
+from analysim.tables import RUN
 
 
 class Rows:

@@ -1,7 +1,8 @@
-"""Integer microseconds inside, seconds and readable durations at the edges."""
+"""Integers inside: microseconds, thousandths, megabytes; seconds and text for people at the edges."""
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import tzinfo
 from decimal import Decimal, InvalidOperation
@@ -15,8 +16,17 @@ MICROSECONDS = 1_000_000
 SPEED_ONE = 1_000_000
 """A speed of 1.0 in millionths."""
 
+FOREVER = 1 << 62
+"""Later than every event, in microseconds."""
+
 GPU_MILLI = 1_000
 """Thousandths in one whole GPU."""
+
+CPU_MILLI = 1_000
+"""Thousandths in one CPU."""
+
+MEGABYTES = 1_024
+"""Megabytes in one gigabyte, as Slurm and Kubernetes (Mi, Gi) count them."""
 
 _UNIT_US = {
     "us": 1,
@@ -86,7 +96,7 @@ def _scaled(number: str, unit_us: int) -> int:
 
 
 def format_duration(time_us: int) -> str:
-    """Write microseconds for people: ``45 s``, ``3 h 20 min``, ``12.5 days``."""
+    """Write microseconds that somebody chose, as one says them: ``45 s``, ``3 h 20 min``, ``12.5 days``."""
     total_s = time_us / MICROSECONDS
     sign = "-" if total_s < 0 else ""
     total_s = abs(total_s)
@@ -98,3 +108,21 @@ def format_duration(time_us: int) -> str:
         hours, rest = divmod(round(total_s / 60), 60)
         return f"{sign}{hours} h {rest} min" if rest else f"{sign}{hours} h"
     return f"{sign}{total_s / 86_400:.1f} days"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write seconds that were measured, with three digits: ``45.2 s``, ``34.1 min``, ``3.34 h``, ``12.5 d``."""
+    for most, unit, length in ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600)):
+        if abs(seconds) < most:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{format_number(seconds / 86_400)} d"
+
+
+def format_number(number: float) -> str:
+    """Write a number with three digits, or all of them before the point: ``0.0123``, ``4.5``, ``12,345``."""
+    return f"{number:,.0f}" if abs(number) >= 100 or number == int(number) else f"{number:.3g}"
+
+
+def format_ratio(ratio: float) -> str:
+    """Write how many times as much something is: ``×0.347``, ``×12``; empty for NaN."""
+    return "" if math.isnan(ratio) else f"×{format_number(ratio)}"

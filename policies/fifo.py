@@ -13,6 +13,7 @@ class Fifo(Policy):
     """Start jobs in arrival order; a job that does not fit closes its own partition for this pass."""
 
     name = "fifo"
+    attention = "room"
     Options = FifoOptions
 
     def schedule(self, plan: Plan) -> None:

@@ -20,42 +20,49 @@ class MigrateOptions(Options):
 class Migrate(Policy):
     """Fifo; a job that fits in total but in no one place gets room by moving the cheapest running jobs.
 
-    A move is worth it when the GPU-time the waiting job has waited (and so may well go on waiting) exceeds what
-    the moved jobs lose. With ``span_penalty``, spread jobs are moved together when idle GPUs allow and what they
-    would gain, running on as long as they have run, exceeds the cost of the move.
+    A move is worth it when the GPU-time for which the waiting job has stood first with enough GPUs free in total
+    (and so may well go on standing there) exceeds what the moved jobs lose. With ``span_penalty``, spread jobs are
+    moved together when idle GPUs allow and what they would gain, running on as long as they have run, exceeds the
+    cost of the move.
     """
 
     name = "migrate"
+    attention = "news"
     source = "Xiao et al., 'Gandiva', OSDI 2018, section 3.3 (migration); KAI-Scheduler (consolidation)"
     Options = MigrateOptions
 
     def begin(self, plan: Plan) -> None:
         plan.wants_idle_passes = plan.span_matters
         self._together = RackFirst()
+        self._stands: dict[str, tuple[Job, int]] = {}
         self._next_look = 0
         self._next_consolidation = 0
 
     def schedule(self, plan: Plan) -> None:
-        fragmented: Job | None = None
+        stands: dict[str, tuple[Job, int]] = {}
         for job in plan.pending:
             answer = plan.start(job)
             if answer:
                 continue
             if isinstance(answer, Blocked) and answer.reason == "fragmented":
-                if self._next_look <= plan.now and self._make_room(plan, job):
+                first, since = self._stands.get(job.partition, (job, plan.now))
+                if first is not job:
+                    since = plan.now
+                if self._next_look <= plan.now and self._make_room(plan, job, plan.now - since):
                     continue
-                fragmented = job
+                stands[job.partition] = (job, since)
             plan.close(job.partition)
-        if fragmented is not None and self.options.look_every and self._next_look <= plan.now:
+        self._stands = stands
+        if stands and self.options.look_every and self._next_look <= plan.now:
             self._next_look = plan.now + self.options.look_every
             plan.wake_at(self._next_look)
         if plan.span_matters and self._next_consolidation <= plan.now:
             self._next_consolidation = plan.now + self.options.look_every
             self._consolidate(plan)
 
-    def _make_room(self, plan: Plan, job: Job) -> bool:
+    def _make_room(self, plan: Plan, job: Job, stood: int) -> bool:
         """Free the pieces that cost least until the job starts; all is taken back if it does not, or does not pay."""
-        budget = job.gpus * plan.waited(job)
+        budget = job.gpus * stood
         moved: list[Job] = []
         freed: list[int] = []
         with plan.trial() as trial:

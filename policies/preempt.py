@@ -14,7 +14,7 @@ class PreemptOptions(Options):
     thresholds: tuple[Duration, ...] = Field(
         default=("1h", "10h"), validate_default=True, description="GPU-time at which a job sinks one level"
     )
-    minimum_run: Duration = Field(default="10m", validate_default=True, description="before a job may be stopped")
+    minimum_run: Duration = Field(default="30m", validate_default=True, description="before a job may be stopped")
     look_every: Duration = Field(default="10m", validate_default=True, description="between looks while jobs wait")
     promote: float = Field(default=8.0, gt=0, description="wait over service at which a job rises to the top")
     patience: Duration = Field(default="1d", validate_default=True, description="wait after which nobody passes a job")
@@ -30,6 +30,7 @@ class Preempt(Policy):
     """
 
     name = "preempt"
+    attention = "news"
     source = "Gu et al., 'Tiresias', NSDI 2019, section 4.2 (levels); KAI-Scheduler and Kueue (reclaim)"
     Options = PreemptOptions
 
@@ -40,10 +41,13 @@ class Preempt(Policy):
         self._sinking: list[tuple[int, int, int, Job]] = []
         self._rising: list[tuple[int, int, int, Job]] = []
         self._next_look = 0
+        self._thresholds = self.options.thresholds
+        self._entry_level = bisect_right(self._thresholds, 0)
 
     def rank(self, job: Job, plan: Plan) -> tuple[int, int, int]:
         """Class and level of a job: tier of its partition, priority, level; smaller goes first."""
-        return (-job.tier, -job.priority, bisect_right(self.options.thresholds, self._service(job, plan)))
+        level = self._entry_level if job.stint == 0 else bisect_right(self._thresholds, self._service(job, plan))
+        return (-job.tier, -job.priority, level)
 
     def _service(self, job: Job, plan: Plan) -> int:
         return plan.attained(job) - self._forgiven.get(job.rank, 0)
@@ -74,9 +78,9 @@ class Preempt(Policy):
 
     def _expect_to_sink(self, job: Job, plan: Plan) -> None:
         service = self._service(job, plan)
-        level = bisect_right(self.options.thresholds, service)
-        if level < len(self.options.thresholds) and job.gpus:
-            run = -(-(self.options.thresholds[level] - service) // job.gpus)
+        level = bisect_right(self._thresholds, service)
+        if level < len(self._thresholds) and job.gpus:
+            run = -(-(self._thresholds[level] - service) // job.gpus)
             heappush(self._sinking, (plan.now + run, job.rank, job.stint, job))
 
     def _move_levels(self, plan: Plan) -> None:

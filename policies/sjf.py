@@ -13,6 +13,7 @@ class Sjf(Policy):
     """Start the shortest waiting job first, never stop one; an oracle to compare with."""
 
     name = "sjf"
+    attention = "room"
     knowledge = "oracle"
     Options = SjfOptions
 

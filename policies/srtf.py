@@ -20,6 +20,7 @@ class Srtf(Policy):
     """
 
     name = "srtf"
+    attention = "news"
     knowledge = "oracle"
     source = "Schrage, 'A proof of the optimality of the shortest remaining processing time discipline', 1968"
     Options = SrtfOptions

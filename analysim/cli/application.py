@@ -50,5 +50,5 @@ def _tell_version(asked: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line and leave with exit code 0, 1 (a run failed) or 2 (a mistake in the input)."""
+    """Run the command line and leave with exit code 0, 1 (a run failed), 2 (a mistake in the input) or a signal's."""
     build()()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +13,7 @@ import typer
 from analysim.cli import options
 from analysim.cli.configuration import make_config, merge_fields
 from analysim.cli.figures import print_comparison, print_sizes
-from analysim.cli.running import fail_if_starved, run_shown, tell_rejected, tell_understanding
+from analysim.cli.running import Keep, fail_if_starved, run_into
 from analysim.cli.talk import Talk, print_json
 from analysim.errors import UserError
 
@@ -44,6 +46,8 @@ def compare(
     settings: options.Settings = [],  # noqa: B006
     config: options.ConfigFile = None,
     column: options.Columns = [],  # noqa: B006
+    trace_format: options.FormatName = None,
+    timezone: options.Timezone = None,
     table_format: options.Format = "csv",
     check: options.Check = False,
     no_figures: options.NoFigures = False,
@@ -54,7 +58,7 @@ def compare(
 ) -> None:
     """Compare policies on one trace, or finished runs: each figure against the first, also by job size."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import NewRunFolder, default_target, file_name
+    from analysim.run.folder import default_target, file_name
     from analysim.run.table_files import check_format
     from analysim.study import comparing
     from analysim.study.runs import Run
@@ -72,18 +76,27 @@ def compare(
     finished = [Run.read(run) for run in runs]
     candidates = [] if runs else _load_candidates(merge_fields(config, flags, column, settings), policies)
     folder = out or default_target("compare", finished[0].trace if runs else candidates[0].trace.name)
-    with comparing.new_folder(folder, force=force):
+    keep = Keep(table_format, figures=figures, force=force)
+    with comparing.new_folder(folder, force=force), _finished_named(finished):
         for inputs in candidates:
-            if not finished:
-                tell_understanding(inputs, talk)
-            with NewRunFolder(folder / file_name(inputs.policy.name), force=force) as target:
-                run = run_shown(inputs, Stopwatch(), talk, check=check)
-                finished.append(run.write(target, table_format=table_format, figures=figures))
-            tell_rejected(run, talk)
+            target = folder / file_name(inputs.policy.name)
+            finished.append(run_into(target, inputs, Stopwatch(), talk, keep, check=check, tell=not finished))
         comparing.save(finished, folder, figures=figures)
     _print(finished, as_json=as_json)
     talk.say(f"wrote {folder}" + (f", figures in {folder}/figures" if figures else ""))
     fail_if_starved(finished, talk)
+
+
+@contextmanager
+def _finished_named(finished: list[Run]) -> Iterator[None]:
+    """Add to the line of an error which runs were finished before it: they are whole, and kept."""
+    given = len(finished)
+    try:
+        yield
+    except BaseException as error:
+        if finished[given:]:
+            error.add_note(f"Finished before and kept: {', '.join(str(run.folder) for run in finished[given:])}.")
+        raise
 
 
 def _load_candidates(fields: dict[str, Any], policies: list[str]) -> list[Inputs]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysim.cli.talk import print_table
+from analysim.units import format_number, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,71 +18,58 @@ NOTHING = "-"
 """What stands for a figure that is not defined."""
 
 
-def show_time(seconds: float) -> str:
-    """Write seconds in the unit that suits them: ``45.2 s``, ``34.1 min``, ``3.34 h``, ``12.5 d``."""
-    for most, unit, length in ((120, "s", 1), (7_200, "min", 60), (172_800, "h", 3_600)):
-        if abs(seconds) < most:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds / 86_400:,.1f} d"
-
-
 def show_share(share: float) -> str:
     """Write a share as per cent."""
     return f"{share:.1%}"
 
 
-def show_number(number: float) -> str:
-    """Write a number with three digits, or all of them before the point."""
-    return f"{number:,.0f}" if abs(number) >= 100 or number == int(number) else f"{number:.3g}"
-
-
 Show = Callable[[float], str]
 
 JOB_FIGURES: tuple[tuple[str, str, Show], ...] = (
-    ("submitted", "jobs submitted", show_number),
-    ("completed", "completed", show_number),
-    ("killed", "killed", show_number),
-    ("cancelled", "cancelled", show_number),
-    ("rejected", "rejected", show_number),
-    ("unfinished", "unfinished", show_number),
-    ("offered_load", "offered load", show_number),
+    ("submitted", "jobs submitted", format_number),
+    ("completed", "completed", format_number),
+    ("killed", "killed", format_number),
+    ("cancelled", "cancelled", format_number),
+    ("rejected", "rejected", format_number),
+    ("unfinished", "unfinished", format_number),
+    ("offered_load", "offered load", format_number),
 )
 RESULT_FIGURES: tuple[tuple[str, str, Show], ...] = (
-    ("mean_jct_s", "mean JCT", show_time),
-    ("median_jct_s", "median JCT", show_time),
-    ("p90_jct_s", "p90 JCT", show_time),
-    ("p99_jct_s", "p99 JCT", show_time),
-    ("mean_wait_s", "mean wait", show_time),
-    ("median_wait_s", "median wait", show_time),
-    ("p90_wait_s", "p90 wait", show_time),
-    ("p99_wait_s", "p99 wait", show_time),
-    ("mean_total_wait_s", "mean total wait", show_time),
-    ("mean_slowdown", "mean slowdown", show_number),
-    ("mean_bounded_slowdown", "mean bounded slowdown", show_number),
-    ("makespan_s", "makespan", show_time),
+    ("mean_jct_s", "mean JCT", format_seconds),
+    ("median_jct_s", "median JCT", format_seconds),
+    ("p90_jct_s", "p90 JCT", format_seconds),
+    ("p99_jct_s", "p99 JCT", format_seconds),
+    ("mean_wait_s", "mean wait", format_seconds),
+    ("median_wait_s", "median wait", format_seconds),
+    ("p90_wait_s", "p90 wait", format_seconds),
+    ("p99_wait_s", "p99 wait", format_seconds),
+    ("mean_total_wait_s", "mean total wait", format_seconds),
+    ("mean_slowdown", "mean slowdown", format_number),
+    ("mean_bounded_slowdown", "mean bounded slowdown", format_number),
+    ("makespan_s", "makespan", format_seconds),
     ("allocated_utilisation", "allocated utilisation", show_share),
     ("productive_utilisation", "productive utilisation", show_share),
     ("fragmentation.unusable_share", "free GPUs unusable", show_share),
-    ("fragmentation.stranded_gpus", "stranded GPUs", show_number),
+    ("fragmentation.stranded_gpus", "stranded GPUs", format_number),
     ("fragmentation.largest_gang_share", "largest gang / free GPUs", show_share),
-    ("fragmentation.excess_nodes", "excess nodes in use", show_number),
-    ("fairness.jain", "fairness (Jain)", show_number),
-    ("fairness.max_over_min", "fairness (max / min)", show_number),
-    ("preemptions", "preemptions", show_number),
-    ("migrations", "migrations", show_number),
-    ("gpu_hours_lost", "GPU-hours lost", show_number),
+    ("fragmentation.excess_nodes", "excess nodes in use", format_number),
+    ("fairness.jain", "fairness (Jain)", format_number),
+    ("fairness.max_over_min", "fairness (max / min)", format_number),
+    ("preemptions", "preemptions", format_number),
+    ("migrations", "migrations", format_number),
+    ("gpu_hours_lost", "GPU-hours lost", format_number),
 )
 PAIRED_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("paired.faster", "jobs faster than first", show_share),
     ("paired.slower", "jobs slower than first", show_share),
-    ("paired.median_ratio", "median JCT ratio of a job", show_number),
+    ("paired.median_ratio", "median JCT ratio of a job", format_number),
 )
 
 
 def print_summary(run: Run) -> None:
     """Write the headline figures of one run to stdout."""
     summary = run.summary
-    rows = [["policy", run.label], ["trace", summary["trace"]], ["topology", _topology(summary)]]
+    rows = [["policy (knowledge)", run.label], ["trace", summary["trace"]], ["topology", _topology(summary)]]
     for path, title, show in (*JOB_FIGURES, *RESULT_FIGURES):
         rows.append([title, _shown(_at(summary, path), show)])
     print_table(rows, header=False)
@@ -125,7 +113,7 @@ def _cells(table: pd.DataFrame, column: str, show: Show) -> list[str]:
 
 
 def _with_ratio(text: str, ratio: float) -> str:
-    return f"{text} {'' if math.isnan(ratio) else f'×{ratio:.3g}':>6}"
+    return f"{text} {format_ratio(ratio):>6}"
 
 
 def print_sizes(tables: dict[str, pd.DataFrame]) -> None:
@@ -137,7 +125,7 @@ def print_sizes(tables: dict[str, pd.DataFrame]) -> None:
             float(table.set_index("size_class")["mean_jct_s"].get(size, math.nan))
             for table in tables.values()
         ]
-        texts = [_shown(mean, show_time) for mean in means]
+        texts = [_shown(mean, format_seconds) for mean in means]
         ratios = [mean / means[0] if means[0] else math.nan for mean in means]
         cells = [_with_ratio(*pair) for pair in zip(texts[1:], ratios[1:], strict=True)]
         rows.append([size, f"{int(jobs):,}", texts[0], *cells])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from analysim.cli.failures import remember_debug
-
-TraceFormat = Literal["csv", "parquet"]
-"""How tables of a run folder are stored; as ``analysim.run.table_files``, whose import would cost pandas."""
+from analysim.tables import TableFormat
 
 TraceName = Annotated[
     str | None, typer.Option("--trace", metavar="T", help="Trace: a path or a name on the shelf.")
@@ -62,6 +60,13 @@ Columns = Annotated[
     list[str],
     typer.Option("--column", metavar="NAME=OWN", help="A column of the schema and what the file calls it."),
 ]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--trace-format", metavar="NAME", help="How to read the trace, where its content does not tell."),
+]
+Timezone = Annotated[
+    str | None, typer.Option(metavar="ZONE", help="Zone of times without one: Europe/Berlin. Default: UTC.")
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Check the engine's invariants after each instant (slow).")
 ]
@@ -69,7 +74,7 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder to write. Default: a new one under runs/.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-Format = Annotated[TraceFormat, typer.Option("--format", help="How the tables are stored.")]
+Format = Annotated[TableFormat, typer.Option("--format", help="How the tables are stored.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Leave out the figures.")]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing on stderr but errors.")]
@@ -89,6 +94,8 @@ _RUN_FIELDS = (
     "until",
     "estimates",
     "unknown_partition",
+    "trace_format",
+    "timezone",
 )
 
 

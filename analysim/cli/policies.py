@@ -107,7 +107,7 @@ def show(name: str, as_json: options.Json = False, debug: options.Debug = False)
 
 
 def _default(policy: type[Policy], option: str) -> Any:
-    from analysim.run.dumping import write_value
+    from analysim.config.dumping import write_value
 
     fields = policy.Options.model_fields
     if any(field.is_required() for field in fields.values()):

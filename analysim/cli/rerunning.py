@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysim.cli import options
-from analysim.cli.running import run_shown, tell_understanding
+from analysim.cli.running import Keep, run_into
 from analysim.cli.talk import Talk, print_json
 
 
@@ -25,7 +25,7 @@ def rerun(
     debug: options.Debug = False,
 ) -> None:
     """Make a run again from its folder and tell, file by file, whether the bytes are the same."""
-    from analysim.run.folder import FIGURES, NewRunFolder, read_record
+    from analysim.run.folder import FIGURES, read_record
     from analysim.study.reproducing import compare_files, load_again
     from analysim.study.timing import Stopwatch
 
@@ -33,12 +33,10 @@ def rerun(
     record = read_record(run)
     with stopwatch.timing("read"):
         inputs = load_again(run)
-    target = out or run.with_name(f"{run.resolve().name}-rerun")
-    with NewRunFolder(target, force=force, numbered=out is None) as folder:
-        tell_understanding(inputs, talk)
-        again = run_shown(inputs, stopwatch, talk, check=check)
-        figures = (run / FIGURES).is_dir()
-        again = again.write(folder, table_format=record["tables"]["format"], figures=figures)
+    named = run if run.name not in ("", "..") else run.resolve()
+    target = out or named.with_name(f"{run.resolve().name}-rerun")
+    keep = Keep(record["tables"]["format"], (run / FIGURES).is_dir(), force=force, numbered=out is None)
+    again = run_into(target, inputs, stopwatch, talk, keep, check=check)
     same = compare_files(run, Path(again.folder or target))
     if as_json:
         print_json(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,9 +15,10 @@ if TYPE_CHECKING:
     from analysim.run.inputs import Inputs
     from analysim.study.runs import Run
     from analysim.study.timing import Stopwatch
+    from analysim.tables import TableFormat
 
 
-def tell_understanding(inputs: Inputs, talk: Talk) -> None:
+def _tell_understanding(inputs: Inputs, talk: Talk) -> None:
     """Say what the inputs were understood to be, before anything runs."""
     from analysim.run.understanding import understand
 
@@ -28,7 +31,32 @@ def tell_understanding(inputs: Inputs, talk: Talk) -> None:
         talk.warn(warning)
 
 
-def run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) -> Run:
+@dataclass(frozen=True)
+class Keep:
+    """How a run folder is written; ``force`` and ``numbered`` as in ``NewRunFolder``."""
+
+    table_format: TableFormat
+    figures: bool
+    force: bool = False
+    numbered: bool = False
+
+
+def run_into(
+    target: Path, inputs: Inputs, stopwatch: Stopwatch, talk: Talk, keep: Keep, *, check: bool, tell: bool = True
+) -> Run:
+    """Simulate into a new run folder; with ``tell`` say first what the inputs were understood to be."""
+    from analysim.run.folder import NewRunFolder
+
+    with NewRunFolder(target, force=keep.force, numbered=keep.numbered) as folder:
+        if tell:
+            _tell_understanding(inputs, talk)
+        run = _run_shown(inputs, stopwatch, talk, check=check)
+        run = run.write(folder, table_format=keep.table_format, figures=keep.figures)
+    _tell_rejected(run, talk)
+    return run
+
+
+def _run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) -> Run:
     """Simulate and show how far it is."""
     from analysim.run.execution import execute
     from analysim.study.runs import Run
@@ -43,7 +71,7 @@ def run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) 
     return Run.of(execution, stopwatch)
 
 
-def tell_rejected(run: Run, talk: Talk) -> None:
+def _tell_rejected(run: Run, talk: Talk) -> None:
     """Say how many jobs can never run on this cluster, and why."""
     rejected = run.tables.rejected
     for reason, count in rejected["reason"].value_counts(sort=False).items():

@@ -9,7 +9,7 @@ import typer
 from analysim.cli import options
 from analysim.cli.configuration import make_config, merge_fields
 from analysim.cli.figures import print_summary
-from analysim.cli.running import fail_if_starved, run_shown, tell_rejected, tell_understanding
+from analysim.cli.running import Keep, fail_if_starved, run_into
 from analysim.cli.talk import Talk, print_json
 
 
@@ -34,6 +34,8 @@ def simulate(
     settings: options.Settings = [],  # noqa: B006  # Typer copies it
     config: options.ConfigFile = None,
     column: options.Columns = [],  # noqa: B006
+    trace_format: options.FormatName = None,
+    timezone: options.Timezone = None,
     table_format: options.Format = "csv",
     check: options.Check = False,
     no_figures: options.NoFigures = False,
@@ -44,7 +46,7 @@ def simulate(
 ) -> None:
     """Simulate one policy on a trace and write a run folder: the schedule, its metrics and its figures."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import NewRunFolder, check_target, default_target
+    from analysim.run.folder import check_target, default_target
     from analysim.run.inputs import load_inputs
     from analysim.run.table_files import check_format
     from analysim.study.timing import Stopwatch
@@ -57,11 +59,8 @@ def simulate(
     with stopwatch.timing("read"):
         inputs = load_inputs(run_config)
     target = out or default_target(inputs.trace.name, inputs.policy.name)
-    with NewRunFolder(target, force=force, numbered=out is None) as folder:
-        tell_understanding(inputs, talk)
-        run = run_shown(inputs, stopwatch, talk, check=check)
-        run = run.write(folder, table_format=table_format, figures=not no_figures)
-    tell_rejected(run, talk)
+    keep = Keep(table_format, figures=not no_figures, force=force, numbered=out is None)
+    run = run_into(target, inputs, stopwatch, talk, keep, check=check)
     if as_json:
         print_json(run.report)
     else:

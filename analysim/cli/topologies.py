@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -101,7 +100,7 @@ def infer(
 ) -> None:
     """Write the cluster that a trace runs on without --topology, as a file to edit."""
     from analysim import shelf
-    from analysim.clusters import cluster_of_nodes, infer_cluster, write_cluster
+    from analysim.clusters import cluster_of_nodes, cluster_text, infer_cluster, write_cluster
     from analysim.traces import read_trace
 
     talk = Talk(quiet=quiet)
@@ -111,7 +110,4 @@ def infer(
         write_cluster(cluster, out, force=force)
         talk.say(f"wrote {out}: {cluster.inferred}")
         return
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "topology.yaml"
-        write_cluster(cluster, file)
-        print(file.read_text("utf-8"), end="")
+    print(cluster_text(cluster), end="")

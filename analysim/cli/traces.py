@@ -9,9 +9,10 @@ import typer
 
 from analysim.cli import options
 from analysim.cli.configuration import read_columns
-from analysim.cli.figures import NOTHING, show_number, show_share, show_time
+from analysim.cli.figures import NOTHING, show_share
 from analysim.cli.talk import Talk, print_json, print_table
 from analysim.errors import UserError
+from analysim.units import format_number, format_seconds
 
 trace = typer.Typer(help="Traces: describe, validate, and generate synthetic ones.", no_args_is_help=True)
 
@@ -52,7 +53,7 @@ def _show(key: str, value: object) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, (int, float)):
-        show = show_time if key.endswith("_s") else show_share if key.endswith("_share") else show_number
+        show = format_seconds if key.endswith("_s") else show_share if key.endswith("_share") else format_number
         return show(value)
     return str(value)
 

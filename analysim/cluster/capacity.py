@@ -49,12 +49,19 @@ class Capacity:
             self.levels.append([0] * (largest + 1))
             for node in bits_of(mask):
                 self.levels[number][topology.gpu_count[node]] |= 1 << node
-        none: list[int] = []
-        self._level_of = [self.levels[kind] if kind >= 0 else none for kind in topology.gpu_type]
+        self._level_of = self._levels_by_node()
         self.models_resources = topology.models_resources
         self.cpu_milli = list(topology.cpu_milli)
         self.memory_mb = list(topology.memory_mb)
         self._picks: dict[int, dict[int, int]] = {}
+
+    def _levels_by_node(self) -> list[list[int]]:
+        """List the levels to which each node belongs."""
+        kinds = self.topology.gpu_type
+        if self.topology.uniform:
+            return [self.levels[0]] * len(kinds)
+        none: list[int] = []
+        return [self.levels[kind] if kind >= 0 else none for kind in kinds]
 
     def copy(self) -> Capacity:
         """Copy what is free now, for a question that takes nothing."""
@@ -62,8 +69,7 @@ class Capacity:
         twin.__dict__.update(self.__dict__)
         twin.free = self.free[:]
         twin.levels = [levels[:] for levels in self.levels]
-        none: list[int] = []
-        twin._level_of = [twin.levels[kind] if kind >= 0 else none for kind in self.topology.gpu_type]
+        twin._level_of = twin._levels_by_node()
         twin.cpu_milli = self.cpu_milli[:]
         twin.memory_mb = self.memory_mb[:]
         return twin
@@ -152,6 +158,9 @@ class Capacity:
     def free_within(self, gpu_type: int, mask: int) -> int:
         """Count the free GPUs of a type on the nodes of ``mask``."""
         total = 0
-        for count, nodes in enumerate(self.levels[gpu_type]):
-            total += count * (nodes & mask).bit_count()
+        levels = self.levels[gpu_type]
+        for count in range(1, len(levels)):
+            nodes = levels[count]
+            if nodes:
+                total += count * (nodes & mask).bit_count()
         return total

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from analysim.cluster.topology import Topology
 from analysim.config.cluster import GpuAmount, Partition, Quota, RunningLimit
 from analysim.config.nodes import ROOT, select_nodes
-from analysim.jobs import Demand, Option
+from analysim.jobs import Demand, Job, Option
 from analysim.units import GPU_MILLI
 
 UNBOUNDED = 1 << 60
@@ -93,7 +93,10 @@ def admits(chain: tuple[Account, ...], amount: int, preemptible: bool) -> bool:
 
 
 class Leaf:
-    """A partition at run time (a leaf takes jobs); ``nodes`` is the mask of its node set."""
+    """A partition at run time (a leaf takes jobs); ``nodes`` is the mask of its node set.
+
+    ``closed`` is the number of the last pass in which a policy closed it, ``closer`` the job that had failed then.
+    """
 
     def __init__(self, config: Partition | None, parent: Leaf | None, nodes: int, order: int) -> None:
         self.config = config
@@ -110,6 +113,7 @@ class Leaf:
         self.priority_tier = config.priority_tier if config is not None else 0
         self.time_limit = config.time_limit if config is not None else None
         self.closed = -1
+        self.closer: Job | None = None
         self.limited = tuple(self._limits())
         self.held: dict[tuple[str, str], list[int]] = {}
         if parent is not None:
@@ -203,6 +207,7 @@ class PartitionTree:
         self.by_path = {leaf.full_name: leaf for leaf in self.all}
         self.bounded = any(leaf.limited or _bounds(leaf.config) for leaf in self.all)
         self.has_partitions = len(self.all) > 1
+        self.reclaims = any(leaf.reclaim for leaf in self.all)
         self.changes = any(leaf.config is not None and leaf.config.changes for leaf in self.all)
         self._open_accounts()
 

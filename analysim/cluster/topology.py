@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysim.config.cluster import ClusterConfig
 from analysim.config.nodes import ClusterNode, nodes_of
+from analysim.units import CPU_MILLI, MEGABYTES
 
 UNMODELLED = -1
 """CPUs or memory of a node whose type does not state them: anything fits."""
@@ -13,7 +14,8 @@ class Topology:
     """Nodes in file order with what each holds; a node is its index, a set of nodes a bit mask.
 
     GPU types are numbered in order of first appearance; CPU-only nodes have type -1.
-    ``cpu_milli`` and ``memory_mb`` are -1 where the node type does not state them.
+    ``cpu_milli`` and ``memory_mb`` are -1 where the node type does not state them; ``uniform`` tells that all nodes
+    have GPUs of one type.
     """
 
     def __init__(self, config: ClusterConfig) -> None:
@@ -24,12 +26,13 @@ class Topology:
         self.gpu_types: list[str] = []
         self.gpu_count = [node.type.gpus for node in self.nodes]
         self.gpu_type = [self._number(node) for node in self.nodes]
-        self.cpu_milli = [_scaled(node.type.cpus, 1_000) for node in self.nodes]
-        self.memory_mb = [_scaled(node.type.memory_gb, 1_024) for node in self.nodes]
+        self.cpu_milli = [_scaled(node.type.cpus, CPU_MILLI) for node in self.nodes]
+        self.memory_mb = [_scaled(node.type.memory_gb, MEGABYTES) for node in self.nodes]
         self.models_resources = any(value >= 0 for value in (*self.cpu_milli, *self.memory_mb))
         self.rack_of, self.rack_masks = _grouped([(node.pod, node.rack) for node in self.nodes])
         self.type_masks = [self._mask_of_type(number) for number in range(len(self.gpu_types))]
         self.all_nodes = (1 << self.size) - 1
+        self.uniform = self.type_masks == [self.all_nodes]
 
     def _number(self, node: ClusterNode) -> int:
         if node.type.gpus == 0:

@@ -2,18 +2,17 @@
 
 from analysim.clusters.checking import check_cluster
 from analysim.clusters.describing import describe_cluster, draw_cluster
-from analysim.clusters.files import load_cluster, write_cluster
+from analysim.clusters.files import cluster_text, load_cluster, write_cluster
 from analysim.clusters.finding import find_cluster
 from analysim.clusters.inferring import infer_cluster
 from analysim.clusters.recorded import cluster_of_nodes
-from analysim.config.nodes import expand_names
 
 __all__ = [
     "check_cluster",
     "cluster_of_nodes",
+    "cluster_text",
     "describe_cluster",
     "draw_cluster",
-    "expand_names",
     "find_cluster",
     "infer_cluster",
     "load_cluster",

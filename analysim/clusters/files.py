@@ -9,11 +9,12 @@ from typing import Any
 import yaml
 
 from analysim.clusters.checking import check_cluster
-from analysim.config.cluster import ClusterConfig, Partition
+from analysim.config.cluster import ClusterConfig
+from analysim.config.dumping import as_written
 from analysim.config.loading import Dumper, load_yaml, validate
 from analysim.config.nodes import gpus_by_type, nodes_of
-from analysim.errors import AnalysimError, ConfigError
-from analysim.units import to_seconds
+from analysim.errors import ConfigError
+from analysim.whole_file import write_whole
 
 
 def load_cluster(path: str | Path) -> ClusterConfig:
@@ -30,27 +31,20 @@ def load_cluster(path: str | Path) -> ClusterConfig:
     return config
 
 
-def write_cluster(
-    config: ClusterConfig, path: str | Path, force: bool = False, notes: Sequence[str] = ()
-) -> None:
-    """Write a cluster as a topology file that ``load_cluster`` reads back equal; defaults are left out.
+def write_cluster(config: ClusterConfig, path: str | Path, force: bool = False, notes: Sequence[str] = ()) -> None:
+    """Write a cluster as a topology file that ``load_cluster`` reads back equal.
 
     Notes become comments at its head. Raises ``ConfigError`` if the file is there already, unless ``force``;
     ``AnalysimError`` if it cannot be written.
     """
-    text = _as_text(config, notes)
-    try:
-        with Path(path).open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ConfigError(f"{path} is there already.", "Choose another name, or delete it.") from None
-    except OSError as error:
-        raise AnalysimError(
-            f"{path}: cannot be written: {error.strerror}.", "Check folder and disk."
-        ) from None
+    path = Path(path)
+    if path.exists() and not force:
+        raise ConfigError(f"{path} is there already.", "Choose another name, or replace it with --force.")
+    write_whole(path, cluster_text(config, notes).encode())
 
 
-def _as_text(config: ClusterConfig, notes: Sequence[str]) -> str:
+def cluster_text(config: ClusterConfig, notes: Sequence[str] = ()) -> str:
+    """Write a cluster as the text of a topology file; defaults are left out, notes become comments at its head."""
     nodes = nodes_of(config)
     gpus = ", ".join(f"{count:,} {gpu_type}" for gpu_type, count in gpus_by_type(nodes).items())
     lines = [f"# AnalySIM cluster: {len(nodes):,} nodes; GPUs: {gpus or 'none'}."]
@@ -59,28 +53,13 @@ def _as_text(config: ClusterConfig, notes: Sequence[str]) -> str:
         lines.append(
             "# Nobody has described this cluster yet: correct what is wrong, then delete `inferred`."
         )
-    data: dict[str, Any] = _whole_numbers(config.model_dump(mode="json", exclude_defaults=True))
-    if config.partitions:
-        data["partitions"] = [_partition_data(each) for each in config.partitions]
+    data: dict[str, Any] = _whole_numbers(as_written(config, defaults=False))
     front = [key for key in ("name", "description", "source", "inferred") if key in data]
     ordered = {key: data[key] for key in [*front, *(key for key in data if key not in front)]}
     for key, value in ordered.items():
         block = yaml.dump({key: value}, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
         lines.append(block if isinstance(value, str) else f"\n{block}")
     return "\n".join(line.removesuffix("\n") for line in lines) + "\n"
-
-
-def _partition_data(partition: Partition) -> dict[str, Any]:
-    """Fields of a partition as a user writes them: durations in seconds, not microseconds."""
-    data: dict[str, Any] = {"name": partition.name}
-    data |= partition.model_dump(mode="json", exclude_defaults=True)
-    if partition.time_limit is not None:
-        data["time_limit"] = _whole_numbers(to_seconds(partition.time_limit))
-    for change, written in zip(partition.changes, data.get("changes", []), strict=True):
-        written["time"] = _whole_numbers(to_seconds(change.time))
-    if partition.children:
-        data["children"] = [_partition_data(child) for child in partition.children]
-    return data
 
 
 def _whole_numbers(data: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from analysim.config.fields import DurationUs, Model
 
@@ -132,7 +132,16 @@ class Costs(Model):
     restart_s: DurationUs = Field(default=60_000_000, description="GPUs held while state is loaded")
     checkpoint_interval_s: DurationUs | None = Field(default=None, description="periodic checkpoints")
     size_gb: NonNegativeFloat | None = Field(default=None, description="state to save and load")
-    bandwidth_gb_per_s: PositiveFloat | None = None
+    bandwidth_gb_per_s: PositiveFloat | None = Field(default=None, description="how fast it is saved and loaded")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.size_gb is None) != (self.bandwidth_gb_per_s is None):
+            given, missing = ("size_gb", "bandwidth_gb_per_s")[:: -1 if self.size_gb is None else 1]
+            raise ValueError(f"{given} is given without {missing}; their quotient is the cost, so give both or neither")
+        if self.checkpoint_interval_s == 0:
+            raise ValueError("checkpoint_interval_s is 0; leave it out where there are no periodic checkpoints")
+        return self
 
 
 PlacementName = Literal["pack", "first", "spread", "random", "rack", "any"]

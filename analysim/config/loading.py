@@ -302,8 +302,3 @@ def _target(key: str) -> tuple[str, str]:
 
 def _is_group(annotation: Any) -> bool:
     return get_origin(annotation) is dict or _model_in(annotation) is not None
-
-
-def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Describe a model's file as JSON Schema (draft 2020-12), for editors that check while one types."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}

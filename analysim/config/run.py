@@ -31,5 +31,7 @@ class RunConfig(Model):
     schedule_every: DurationUs | None = None
     costs: Costs = Costs()
     columns: dict[str, str] = Field(default={}, description="schema name -> the file's own column")
+    trace_format: str | None = Field(default=None, description="how the trace is read; by default its content tells")
+    timezone: str | None = Field(default=None, description="zone of times without one, such as Europe/Berlin")
     options: dict[str, Any] = Field(default={}, description="options of the policy")
     pass_seconds: PositiveFloat = Field(default=60.0, le=86_400, description="wall time a policy may take in one pass")

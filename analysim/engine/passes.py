@@ -13,21 +13,18 @@ from analysim.config.cluster import QuotaChange
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.errors import AnalysimError, IllegalDecision, PolicyFailure, TraceError
 from analysim.jobs import Job, State, Workload
-from analysim.ledger import CHECKPOINT, HOLD, SUSPEND
 from analysim.plan.blocked import REASONS
-from analysim.plan.books import Snapshot
 from analysim.plan.plan import Plan
+from analysim.plan.snapshot import Snapshot
 from analysim.policy.base import Policy
-from analysim.tables import DECISIONS
+from analysim.tables import CHECKPOINT, DECISIONS, HOLD, SUSPEND
+from analysim.units import FOREVER
 
 if TYPE_CHECKING:
     from analysim.engine.simulation import Simulation
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
-
-FOREVER = 1 << 62
-"""Later than every event."""
 
 _ACTION = {name: code for code, name in enumerate(DECISIONS)}
 _REASON = {name: code for code, name in enumerate(REASONS)}
@@ -49,8 +46,9 @@ def commit(simulation: Simulation, plan: Plan) -> None:
             state = job.state
             if state is PENDING:
                 continue
-            if job.rank in waiting:
-                books.dequeue(job)
+            if waiting.pop(job.rank, None) is not None:
+                for index in books.waiting_indexes.values():
+                    index.remove(job)
             if state is RUNNING:
                 if job.first_start >= 0:
                     simulation.ledger.decisions.pending.extend((now, job.rank, _START, -1))

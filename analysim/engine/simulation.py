@@ -24,14 +24,15 @@ from analysim.engine.tables import build_tables
 from analysim.engine.watchdog import Watchdog
 from analysim.errors import PolicyFailure
 from analysim.jobs import JOB_VIEWS, Job, State
-from analysim.ledger import CHECKPOINT, HOLD, SUSPEND, Ledger
+from analysim.ledger import Ledger
 from analysim.plan.books import Books
 from analysim.plan.plan import Plan
 from analysim.plan.releases import Release
 from analysim.policy.base import Policy
 from analysim.policy.placement import PLACERS
 from analysim.speed import CostModel, SpeedModel
-from analysim.tables import RunTables
+from analysim.tables import CHECKPOINT, HOLD, SUSPEND, RunTables
+from analysim.units import FOREVER
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
@@ -99,7 +100,7 @@ class Simulation:
         self.seconds = 0.0
         self.cpu_seconds = 0.0
         self._config = config
-        self._until = passes.FOREVER if config.until is None else self.start_us + config.until
+        self._until = FOREVER if config.until is None else self.start_us + config.until
         self._auditor = Auditor(self) if check else None
         self._report = report
         self._view = JOB_VIEWS[policy.knowledge]
@@ -107,6 +108,8 @@ class Simulation:
         self._plain = self.books.plain and not self._shortened
         self._hears = policy.knowledge != "none"
         self._dirty = False
+        self._arrived = False
+        self._attention = policy.attention
         self._idle_wakes = 0
         self._tick_at = -1
         self._wakes: set[tuple[int, int]] = set()
@@ -160,7 +163,7 @@ class Simulation:
             fresh.append(job)
             books.pending_count += 1
         self._next = row
-        self._dirty = True
+        self._arrived = True
         if row is not None:
             event.callbacks = self._arriving
             self.env.schedule(event, ARRIVE, row[1] - now)  # type: ignore[arg-type]  # phases are our priorities
@@ -280,34 +283,43 @@ class Simulation:
         peek, step = env.peek, env.step
         books = self.books
         idle_passes = self.plan.wants_idle_passes
+        heeds_all = self._attention == "all"
         every = self._config.schedule_every
         plan = self.plan
         running = books.running
         until = self._until
         events = 0
+        after = peek()
         while True:
-            now = peek()
+            now = after
             if now > until or (not running and not self._goes_on()):
                 self.events += events
                 return None
             books.now = plan.now = now  # type: ignore[assignment]  # the clock is fed integers only
             step()
             events += 1
-            while peek() == now:
+            while (after := peek()) == now:
                 step()
                 events += 1
             if self._auditor is not None:
                 self._auditor.check()
             if not self._dirty:
-                continue
+                if not self._arrived:
+                    continue
+                if not heeds_all and books.pending_count > len(books.fresh) and self._brings_no_news():
+                    self._arrived = False
+                    books.settle_fresh()
+                    books.fresh.clear()
+                    continue
             if not books.pending_count and not idle_passes:
-                self._dirty = False  # nothing to decide; the next pass hears of it
+                self._dirty = self._arrived = False  # nothing to decide; the next pass hears of it
             elif every and now % every:
                 self._arm_tick(every)
+                after = peek()
             else:
                 self.events += events
                 break
-        self._dirty = False
+        self._dirty = self._arrived = False
         self.passes += 1
         if now == self._pass_at:
             self._count_round()
@@ -319,6 +331,27 @@ class Simulation:
         books.number += 1
         books.token = books.marks = books.marks + 1
         return plan
+
+    def _brings_no_news(self) -> bool:
+        """Tell whether nothing happened but arrivals for which the policy wants no pass (``policy.base.Attention``)."""
+        books = self.books
+        only_room = self._attention == "room"
+        indexes = books.waiting_indexes.values()
+        for job in books.fresh:
+            demand = job.demand
+            closer = None
+            if only_room:
+                if demand.blocked_epoch == books.epoch:
+                    continue  # the same request failed, and nothing was freed since
+                leaf = demand.leaf
+                if leaf.closed == books.number and leaf.closer is not None and leaf.closer.state is PENDING:
+                    closer = leaf.closer
+            if not indexes:
+                return False
+            for index in indexes:
+                if not index.stands_behind(job, closer):
+                    return False
+        return True
 
     def _goes_on(self) -> bool:
         """With nothing running, tell whether anything is still to come but wake-ups that nobody can use."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from analysim.jobs import Job, Placement
-from analysim.ledger import CHECKPOINT, HOLD, RESTART, RUN, Ledger
-from analysim.plan.books import Snapshot, split
+from analysim.ledger import Ledger
+from analysim.plan.snapshot import Snapshot, split
+from analysim.tables import CHECKPOINT, HOLD, RESTART, RUN
 
 
 def close_stint(ledger: Ledger, job: Job, was: Job | Snapshot, now: int, progress: int) -> None:

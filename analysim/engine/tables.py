@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.jobs import NOWHERE, Workload
-from analysim.ledger import RUN, SUSPEND, format_mask
+from analysim.ledger import format_mask
 from analysim.plan.blocked import REASONS
-from analysim.tables import DECISIONS, SEGMENT_KINDS, STATES, RunTables
+from analysim.tables import DECISIONS, RUN, SEGMENT_KINDS, STATES, SUSPEND, RunTables
 from analysim.units import GPU_MILLI, MICROSECONDS, SPEED_ONE
 
 if TYPE_CHECKING:

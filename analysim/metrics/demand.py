@@ -9,8 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.metrics.integers import (
-    CPU_MILLI,
-    MEGABYTES,
     Capacity,
     Flags,
     Integers,
@@ -18,6 +16,7 @@ from analysim.metrics.integers import (
     to_integers,
     to_labels,
 )
+from analysim.units import CPU_MILLI, MEGABYTES
 
 COVERED_PERCENT = 95
 """How much of a trace its demand mix covers: Weng et al., "Beware of Fragmentation" (FGD), ATC 2023."""

@@ -10,13 +10,8 @@ from analysim.metrics.integers import Integers, Record, exact_sum, to_labels
 from analysim.metrics.interval import Interval
 from analysim.metrics.job_figures import Figure, count_moves, count_states, job_figures
 from analysim.metrics.work import GPU_HOUR_US
-from analysim.tables import RunTables
+from analysim.tables import SIZE_CLASSES, RunTables
 from analysim.units import MICROSECONDS
-
-SIZE_CLASSES = (("0", 0), ("1", 1), ("2-4", 4), ("5-8", 8), ("9-64", 64), ("65-512", 512), ("513+", None))
-"""GPU-size classes and the most GPUs in each. 1, 2-4, 5-8 and more than 8 are those of Jeon et al., "Analysis
-of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads" (Philly), ATC 2019; large gangs are apart
-because later clusters run them. Class 0 are the CPU jobs."""
 
 _MINUTE_US, _HOUR_US, _DAY_US = (seconds * MICROSECONDS for seconds in (60, 3_600, 86_400))
 DURATION_CLASSES = (

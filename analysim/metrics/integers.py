@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import InvariantError
-from analysim.tables import SEGMENT_KINDS, STATES, RunTables
-from analysim.units import MICROSECONDS
+from analysim.tables import HOLD, SEGMENT_KINDS, STATES, SUSPEND, RunTables
+from analysim.units import CPU_MILLI, MEGABYTES, MICROSECONDS
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -25,11 +25,7 @@ UNBOUNDED = 1 << 60
 NOWHERE = -1
 """The node of a row that takes nothing which the cluster models."""
 
-CPU_MILLI = 1_000
-MEGABYTES = 1_024
-
 COMPLETED, KILLED, CANCELLED, REJECTED, UNFINISHED = range(len(STATES))
-RUN, RESTART, CHECKPOINT, HOLD, SUSPEND = range(len(SEGMENT_KINDS))
 
 
 def to_integers(column: pd.Series, scale: int, missing: int) -> Integers:

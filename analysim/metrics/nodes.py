@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysim.metrics.integers import CPU_MILLI, MEGABYTES, NOWHERE, UNBOUNDED, Flags, Integers, Record
+from analysim.metrics.integers import NOWHERE, UNBOUNDED, Flags, Integers, Record
 from analysim.metrics.steps import Grid
+from analysim.units import CPU_MILLI, MEGABYTES
 
 
 @dataclass(frozen=True)

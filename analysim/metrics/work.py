@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysim.metrics.integers import CHECKPOINT, HOLD, RESTART, RUN, Integers, Record, Rows, exact_sum
+from analysim.metrics.integers import Integers, Record, Rows, exact_sum
+from analysim.tables import CHECKPOINT, HOLD, RESTART, RUN
 from analysim.units import MICROSECONDS, SPEED_ONE
 
 GPU_HOUR_US = 3_600_000_000
@@ -70,8 +71,8 @@ class Work:
 def gross_progress(rows: Rows, progress_us: Integers) -> Integers:
     """Progress of each run row in microseconds before any of it was lost; 0 for other rows.
 
-    It is elapsed time times speed, rounded down, but never more than was left to do: a stint that
-    completes its job may end up to a microsecond after its work is done, and that is not lost progress.
+    It is elapsed time times speed, rounded down. A stint that ends its job, by completing it or at a limit,
+    may end up to a microsecond after its work is done: what that microsecond could have brought is not lost.
     """
     speed = rows.read("speed", SPEED_ONE)
     rounded_up = progress_us > _progress(rows.elapsed_us - 1, speed)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from analysim.cluster.capacity import Capacity
-from analysim.cluster.partitions import Leaf, PartitionTree, admits, admits_holder, charge, charge_holder
+from analysim.cluster.partitions import Leaf, PartitionTree, charge, charge_holder
 from analysim.cluster.topology import Topology
 from analysim.jobs import Demand, Job, Option, Placement, State
 from analysim.plan.blocked import BLOCKED, Blocked
+from analysim.plan.holdings import Holdings
 from analysim.plan.orders import Group, Order, RunningIndex, WaitingIndex
 from analysim.plan.releases import Release, Reservation
+from analysim.plan.snapshot import Snapshot, marks_of, split
 from analysim.speed import CostModel, SpeedModel, time_needed, work_done
 from analysim.units import GPU_MILLI
 
@@ -23,79 +24,23 @@ PENDING = State.PENDING
 RUNNING = State.RUNNING
 RESERVED = State.RESERVED
 CHECKPOINTING = State.CHECKPOINTING
+_RESOURCES = BLOCKED["resources"]
 
 
-class Snapshot:
-    """All of a job's own state, so that it can be put back exactly."""
-
-    __slots__ = (
-        "barred",
-        "demand",
-        "done",
-        "ends",
-        "entries",
-        "hold_from",
-        "hold_until",
-        "mode",
-        "option",
-        "placement",
-        "run_from",
-        "shared",
-        "speed",
-        "state",
-    )
-
-    def __init__(self, job: Job) -> None:
-        self.state = job.state
-        self.barred = job.barred
-        self.placement = job.placement
-        self.option = job.option
-        self.shared = job.shared
-        self.demand = job.demand
-        self.done = job._done
-        self.speed = job.speed
-        self.hold_from = job.hold_from
-        self.hold_until = job.hold_until
-        self.run_from = job.run_from
-        self.ends = job.ends
-        self.mode = ""
-        self.entries: list[tuple[Any, int, Job]] = []
-
-    def holds(self, job: Job) -> bool:
-        """Tell whether the job is still, or again, in the stint it was in."""
-        return job.state is self.state and job.hold_from == self.hold_from and job.placement == self.placement
-
-    def write_to(self, job: Job) -> None:
-        """Give the job back everything but its GPUs."""
-        job.state = self.state
-        job.barred = self.barred
-        job.placement = self.placement
-        job.option = self.option
-        job.shared = self.shared
-        job.demand = self.demand
-        job._done = self.done
-        job.speed = self.speed
-        job.hold_from = self.hold_from
-        job.hold_until = self.hold_until
-        job.run_from = self.run_from
-        job.ends = self.ends
-
-
-class Books:
+class Books(Holdings):
     """State of the cluster and of every live job; times in integer microseconds.
 
     ``token`` changes with every pass and whenever the pass frees something: marks of failure carry it.
     ``epoch`` changes whenever anything is freed: a failure of the same epoch would be repeated.
-    ``touched`` holds the jobs that this pass changed, with what they were (None: pending).
+    ``touched`` holds the jobs that this pass changed, with what they were (None: pending); ``refused`` is the
+    job whose start failed last.
     """
 
     def __init__(self, topology: Topology, tree: PartitionTree, speeds: SpeedModel, costs: CostModel) -> None:
-        self.topology = topology
-        self.tree = tree
+        super().__init__(topology, tree)
         self.speeds = speeds
         self.costs = costs
         self.plain = speeds.uniform and not costs.start_us
-        self.capacity = Capacity(topology)
         self.face: Any = None
         self.skipping = True
         self.now = 0
@@ -104,13 +49,11 @@ class Books:
         self.epoch = 0
         self.placements = 0
         self.marks = 0
+        self.refused: Job | None = None
         self.fresh: list[Job] = []
         self.waiting: dict[int, Job] = {}
         self.pending_count = 0
         self.running: dict[int, Job] = {}
-        self.reserved: dict[int, Reservation] = {}
-        self.releases: dict[int, Release] = {}
-        self.unclaimed: dict[int, int] = {}
         self.waiting_indexes: dict[Order | None, WaitingIndex] = {}
         self.running_indexes: dict[Order | None, RunningIndex] = {}
         self._by_node: list[dict[int, Job]] | None = None
@@ -155,54 +98,14 @@ class Books:
     def mark_failed(self, demand: Demand, blocked: Blocked) -> None:
         """Remember that a demand does not fit now, and with it every larger one of its family."""
         if self.journal is not None:
-            self.journal.append(_marks_of(demand))
+            self.journal.append(marks_of(demand))
         demand.token = self.token
         demand.blocked = blocked
         demand.blocked_epoch = self.epoch
         if demand.pinned is None:
-            demand.family.mark(demand, self.token, blocked is not BLOCKED["resources"])
+            demand.family.mark(demand, self.token, blocked is not _RESOURCES)
 
     # -- holdings --------------------------------------------------------------------------------------
-
-    def admitted(self, demand: Demand, option: Option) -> bool:
-        """Tell whether quotas and limits allow a start of this demand on this GPU type."""
-        if not option.bounded:
-            return True
-        amount = demand.gpu_milli
-        for chain in option.chains:
-            if not admits(chain, amount, demand.preemptible):
-                return False
-        return not demand.leaf.limited or admits_holder(demand)
-
-    def claimable_on(self, node: int) -> int:
-        """GPUs of a node that are free or being released unclaimed, as a mask."""
-        return self.capacity.free[node] | self.unclaimed.get(node, 0)
-
-    def claimable_gpus(self, option: Option) -> int:
-        """Count the GPUs that are free or being released unclaimed on the nodes of an option."""
-        coming = sum(mask.bit_count() for node, mask in self.unclaimed.items() if option.mask >> node & 1)
-        return self.capacity.free_within(option.gpu_type, option.mask) + coming
-
-    def would_host(self, node: int, gpus: int, demand: Demand, leaving: list[Job]) -> bool:
-        """Tell whether a node has the CPUs and memory for a demand once these jobs have left it."""
-        if not demand.resources or not self.capacity.models_resources:
-            return True
-        cpu_milli = memory_mb = 0
-        holders = [(job.placement or (), job.demand) for job in leaving]
-        holders += [(release.unclaimed, release.job.demand) for release in self.releases.values()]
-        for placement, held in holders:
-            count = sum(mask.bit_count() for where, mask in placement if where == node)
-            cpu_milli += count * held.cpu_milli
-            memory_mb += count * held.memory_mb
-        return self.capacity.hosts(node, gpus, demand, cpu_milli, memory_mb)
-
-    def charge(self, demand: Demand, option: Option | None, amount: int, jobs: int) -> None:
-        """Count GPUs (thousandths; negative: less) and jobs in the accounts of a partition path."""
-        assert option is not None
-        for chain in option.chains:
-            charge(chain, amount)
-        if demand.leaf.limited:
-            charge_holder(demand, amount, jobs)
 
     def occupy(self, job: Job, placement: Placement, option: Option) -> None:
         """Start a pending job on free GPUs."""
@@ -342,28 +245,6 @@ class Books:
         self.note_change(placement)
         if self.journal is not None:
             self.journal.append(lambda: self._put_back(job, None))
-
-    def _claim(self, job: Job, node: int, wanted: int) -> None:
-        for release in self.releases.values():
-            got = release.claim(job, node, wanted)
-            if got:
-                self._flip_unclaimed(node, got)
-                self._hand_over(release, job.demand, node, got, 1)
-                wanted ^= got
-
-    def _flip_unclaimed(self, node: int, mask: int) -> None:
-        """Count GPUs among the unclaimed, or no longer."""
-        left = self.unclaimed.get(node, 0) ^ mask
-        if left:
-            self.unclaimed[node] = left
-        else:
-            self.unclaimed.pop(node, None)
-
-    def _hand_over(self, release: Release, to: Demand, node: int, mask: int, sign: int) -> None:
-        """CPUs, memory and quota usage of claimed GPUs go from their old holder to the new one."""
-        self.capacity.exchange(node, mask, release.job.demand, to, sign)
-        if release.charged:
-            self.charge(release.job.demand, release.option, -sign * mask.bit_count() * GPU_MILLI, 0)
 
     def unreserve(self, job: Job) -> None:
         """Take back a reservation made in this pass."""
@@ -614,33 +495,3 @@ class Books:
             if release.charged and leaf in release.job.demand.leaf.path:
                 used += sum(mask.bit_count() for mask in release.masks.values()) * GPU_MILLI
         return used
-
-
-def _marks_of(demand: Demand) -> Callable[[], None]:
-    family = demand.family
-    marks = (demand.token, demand.blocked, demand.blocked_epoch)
-    family_marks = family.marks()
-
-    def restore() -> None:
-        demand.token, demand.blocked, demand.blocked_epoch = marks
-        family.restore(family_marks)
-
-    return restore
-
-
-def split(old: Placement, new: Placement) -> tuple[Placement, Placement, Placement]:
-    """Divide a move into (shared, given up, newly taken) placements."""
-    return _common(old, new), _only(old, new), _only(new, old)
-
-
-def _common(one: Placement, other: Placement) -> Placement:
-    """GPUs of both placements; a job without GPUs is on a node with none of them."""
-    there = dict(other)
-    return tuple((node, mask & there[node]) for node, mask in one if node in there and (mask & there[node] or not mask))
-
-
-def _only(one: Placement, other: Placement) -> Placement:
-    """GPUs of one placement that are not in the other."""
-    there = dict(other)
-    left = ((node, mask & ~there.get(node, 0), node in there) for node, mask in one)
-    return tuple((node, mask) for node, mask, shared in left if mask or not shared)

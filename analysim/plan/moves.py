@@ -27,6 +27,7 @@ def start_claiming(plan: Plan, job: Job, blocked: Blocked) -> Placement | Blocke
     if demand.blocked is not blocked:
         plan.reasons.append((job, blocked))
     books.mark_failed(demand, blocked)
+    books.refused = job
     return blocked
 
 

@@ -63,6 +63,7 @@ class WaitingIndex:
         self.order = order
         self._books = books
         self._groups: dict[tuple[int, int], Group] = {}
+        self._queues: dict[Demand, tuple[Queue, Group]] = {}
         self._entries: dict[int, tuple[Entry, Demand]] = {}
         self.tops: list[tuple[Any, int, Group]] = []
 
@@ -72,53 +73,60 @@ class WaitingIndex:
 
     def add(self, job: Job) -> None:
         """Enter a job that starts to wait."""
-        self._enter(job.demand, [(self.key_of(job), job.rank, job)])
+        demand = job.demand
+        entry = (self.key_of(job), job.rank, job)
+        self._entries[job.rank] = (entry, demand)
+        found = self._queues.get(demand)
+        if found is not None and found[0].head < entry:
+            found[0].add(entry)
+        else:
+            self._enter(demand, [entry])
 
     def add_all(self, jobs: Iterable[Job]) -> None:
         """Enter many jobs that start to wait."""
         entries: dict[Demand, list[Entry]] = {}
         for job in jobs:
-            entries.setdefault(job.demand, []).append((self.key_of(job), job.rank, job))
+            entry = (self.key_of(job), job.rank, job)
+            self._entries[job.rank] = (entry, job.demand)
+            entries.setdefault(job.demand, []).append(entry)
         for demand, added in entries.items():
             self._enter(demand, added)
 
     def _enter(self, demand: Demand, added: list[Entry]) -> None:
-        for entry in added:
-            self._entries[entry[1]] = (entry, demand)
-        place = (id(demand.family), demand.gpus)
-        group = self._groups.get(place)
-        if group is None:
-            group = self._groups[place] = Group(demand)
-        queue = group.queues.get(demand)
-        if queue is None:
+        found = self._queues.get(demand)
+        if found is None:
+            place = (id(demand.family), demand.gpus)
+            group = self._groups.get(place)
+            if group is None:
+                group = self._groups[place] = Group(demand)
             queue = group.queues[demand] = Queue()
-        head = queue.head if queue else None
-        if len(added) == 1:
-            queue.add(added[0])
+            self._queues[demand] = (queue, group)
         else:
-            queue.add_all(added)
+            queue, group = found
+        head = queue.head if queue else None
+        queue.add_all(added)
         if queue.head is not head:
             self._replace_head(group, demand, head, queue.head)
 
     def remove(self, job: Job) -> None:
         """Take out a job that waits no longer."""
         entry, demand = self._entries.pop(job.rank)
-        group = self._groups[id(demand.family), demand.gpus]
-        queue = group.queues[demand]
-        first = queue.head is entry
-        queue.remove(entry)
-        if first:
-            self._replace_head(group, demand, entry, queue.head if queue else None)
-            if not queue:
-                del group.queues[demand]
-                if not group.queues:
-                    del self._groups[id(demand.family), demand.gpus]
+        queue, group = self._queues[demand]
+        if not queue.remove(entry):
+            return
+        if queue:
+            self._replace_head(group, demand, entry, queue.head)
+            return
+        self._replace_head(group, demand, entry, None)
+        del self._queues[demand]
+        del group.queues[demand]
+        if not group.queues:
+            del self._groups[id(demand.family), demand.gpus]
 
     def rekey(self, job: Job) -> None:
         """Read the key of a waiting job again; its queue stays, as a walk may be in it."""
         entry, demand = self._entries[job.rank]
-        group = self._groups[id(demand.family), demand.gpus]
-        queue = group.queues[demand]
+        queue, group = self._queues[demand]
         head = queue.head
         new = (self.key_of(job), job.rank, job)
         self._entries[job.rank] = (new, demand)
@@ -127,9 +135,7 @@ class WaitingIndex:
         if queue.head is not head:
             self._replace_head(group, demand, head, queue.head)
 
-    def _replace_head(
-        self, group: Group, demand: Demand, old: Entry | None, new: Entry | None
-    ) -> None:
+    def _replace_head(self, group: Group, demand: Demand, old: Entry | None, new: Entry | None) -> None:
         heads = group.heads
         top = heads[0] if heads else None
         if old is not None:
@@ -144,6 +150,16 @@ class WaitingIndex:
             del tops[bisect_left(tops, top[:2])]
         if now is not None:
             insort(tops, (now[0], now[1], group))
+
+    def stands_behind(self, job: Job, closer: Job | None) -> bool:
+        """Tell whether a job that just arrived comes after a waiting one with its request, or after this one."""
+        found = self._queues.get(job.demand)
+        if found is None and closer is None:
+            return False
+        place = (self.key_of(job), job.rank)
+        if found is not None and found[0].head < place:
+            return True
+        return closer is not None and self._entries[closer.rank][0] < place
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -186,25 +202,26 @@ class Walk:
         token = books.token
         tops = self._index.tops[:]
         tops.reverse()
-        while tops or ahead:
-            if tops and (not ahead or tops[-1] < ahead[0]):
-                key, rank, group = tops.pop()
-                if not books.opens(group):
-                    self._passed.append((group, None))
-                    continue
-                where = self._look_into(group, 0)
-                job: Job | None = group.queues[where[1]].head[2]
-            else:
-                key, rank, _, where, job = heappop(ahead)
-                if where is not None:
-                    group, place = where
-                    if not books.opens(group):
-                        self._passed.append((group, None if job is None else place))
+        entry: Entry | None = None
+        where: Any = None
+        while True:
+            if entry is None:
+                if tops and (not ahead or tops[-1] < ahead[0]):
+                    key, rank, group = tops.pop()
+                    where, job = (group, 0), None
+                elif ahead:
+                    key, rank, _, where, job = heappop(ahead)
+                else:
+                    return
+                if job is None:
+                    if not books.opens(where[0]):
+                        self._passed.append((where[0], None))
                         continue
-                    if job is None:
-                        where = self._look_into(group, place)
-                        job = group.queues[where[1]].head[2]
-            assert job is not None
+                    where = self._look_into(*where)
+                    job = where[0].queues[where[1]].head[2]
+            else:
+                key, rank, job = entry
+                entry = None
             if books.offers(job):
                 yield job
                 if root.closed == books.number:
@@ -213,25 +230,24 @@ class Walk:
                     token = books.token
                     self._take_up(key, rank)
             if where is not None:
-                self._go_on(where, key, rank)
+                if books.passes(where[1]):
+                    self._passed.append(where)
+                    continue
+                entry = where[0].queues[where[1]].after(key, rank)
+                if entry is not None and ((tops and tops[-1] < entry) or (ahead and ahead[0] < entry)):
+                    self._push(entry[0], entry[1], where, entry[2])
+                    entry = None
 
     def _look_into(self, group: Group, place: int) -> tuple[Group, Demand]:
         """Reach one head of a group; its next head is lined up, to be reached in its turn."""
         heads = group.heads
-        place = min(place, len(heads) - 1)
-        if place + 1 < len(heads):
+        last = len(heads) - 1
+        if place > last:
+            place = last
+        if place < last:
             key, rank, _ = heads[place + 1]
             self._push(key, rank, (group, place + 1), None)
         return group, heads[place][2]
-
-    def _go_on(self, where: tuple[Group, Demand], key: Any, rank: int) -> None:
-        """Line up the next job of a demand, unless all of them can be passed over."""
-        if self._books.passes(where[1]):
-            self._passed.append(where)
-            return
-        entry = where[0].queues[where[1]].after(key, rank)
-        if entry is not None:
-            self._push(entry[0], entry[1], where, entry[2])
 
     def _push(self, key: Any, rank: int, where: Any, job: Job | None) -> None:
         self._serial += 1

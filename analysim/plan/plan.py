@@ -12,11 +12,12 @@ from analysim.errors import IllegalDecision, KnowledgeError
 from analysim.jobs import Job, Placement, State
 from analysim.plan import moves, search
 from analysim.plan.blocked import Blocked
-from analysim.plan.books import Books, Snapshot
+from analysim.plan.books import Books
 from analysim.plan.gathering import gpus_on
 from analysim.plan.orders import Order
 from analysim.plan.room import Room
 from analysim.plan.search import Placer
+from analysim.plan.snapshot import Snapshot
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
 from analysim.units import SPEED_ONE
@@ -251,6 +252,9 @@ class Plan:
 
         Victims belong to borrowing partitions below the lowest common ancestor; None: there is no such set.
         """
+        if not self.books.tree.reclaims:
+            self._check_order(by)
+            return None
         return self._room(by, settled).reclaim(job)
 
     def _room(self, by: Order, settled: int) -> Room:
@@ -277,6 +281,7 @@ class Plan:
             blocked: Blocked = demand.blocked  # nothing was freed since it failed: it would fail again
             if demand.token != books.token:
                 books.mark_failed(demand, blocked)
+            books.refused = job
             return blocked
         option = demand.options[0]
         if demand.plain:
@@ -366,6 +371,7 @@ class Plan:
             if books.journal is not None:
                 books.journal.append(partial(setattr, each, "closed", each.closed))
             each.closed = books.number
+            each.closer = books.refused
 
     def skip(self, job: Job) -> None:
         """Do not offer this job again in this pass."""

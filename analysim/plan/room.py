@@ -19,12 +19,12 @@ from analysim.jobs import Demand, Job, Option, Placement
 from analysim.plan.gathering import borrowing, gather, gpus_on, may_reclaim, pieces
 from analysim.plan.orders import Order
 from analysim.plan.queue import Entry
+from analysim.units import FOREVER
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
 
 Price = tuple[int, Any]
-FOREVER = 1 << 62
 IMPOSSIBLE: Price = (-1, 0)
 FREE: Price = (1, 0)
 
@@ -39,6 +39,7 @@ class Room:
         self._books = plan.books
         self._index = plan.books.running_index(order)
         self._settled = settled
+        self._counts_only = getattr(plan.placer, "counts_only", False)
         self._prices: list[list[Price]] = [[] for _ in range(plan.books.topology.size)]
         self._rankings: dict[tuple[int, int], SortedList] = {}
         self._stale = set(range(plan.books.topology.size))
@@ -64,7 +65,7 @@ class Room:
         for option in job.demand.options:
             if not self._books.admitted(job.demand, option):
                 found = self._within_quota(job, option, above)
-            elif getattr(self._plan.placer, "counts_only", False):
+            elif self._counts_only:
                 found = self._anywhere(job.demand, option, above)
             else:
                 found = self._on_nodes(job.demand, option, above)

@@ -12,6 +12,8 @@ from analysim.plan.books import Books
 from analysim.plan.releases import claimable
 from analysim.units import GPU_MILLI
 
+_FRAGMENTED, _NO_FREE_GPUS = BLOCKED["fragmented"], BLOCKED["no free GPUs"]
+
 
 class Placer(Protocol):
     """What the plan asks of a placement strategy."""
@@ -94,10 +96,12 @@ def why_not(
         return BLOCKED["quota"]
     for option in demand.options:
         if capacity.free_within(option.gpu_type, option.mask) >= gpus:
-            return BLOCKED["fragmented"]
-    kinds = range(len(books.topology.gpu_types))
+            return _FRAGMENTED
+    kinds = range(len(capacity.levels))
+    if len(kinds) == 1 and demand.options[0].mask == demand.leaf.nodes:
+        return _NO_FREE_GPUS
     anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
-    return BLOCKED["type" if anywhere >= gpus else "no free GPUs"]
+    return BLOCKED["type"] if anywhere >= gpus else _NO_FREE_GPUS
 
 
 def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 Knowledge = Literal["none", "history", "estimate", "oracle"]
 """What a policy may know of durations; the plan enforces it and every table shows it."""
 
+Attention = Literal["all", "news", "room"]
+"""For which arrivals there is a pass: "all"; "news": not for a job that arrives behind a waiting one with the same
+request (what time alone changes, the policy looks at by ``wake_at``); "room": nor for one that could not start, as
+all the policy does is to start what fits, in an order that time does not change, closing partitions as it goes."""
+
 Duration = DurationUs
 """An option given as seconds or ``1h30m``, held as integer microseconds."""
 
@@ -26,13 +31,15 @@ class Policy(ABC):
     """One scheduling policy. Subclass it, name it, and write ``schedule``.
 
     ``name`` is what ``--policy`` and the tables say, ``knowledge`` what it may know of durations, ``source`` the
-    paper or manual it models, ``idle_passes`` whether it wants a pass when nothing waits.
+    paper or manual it models, ``idle_passes`` whether it wants a pass when nothing waits, ``attention`` which
+    arrivals it wants one for.
     """
 
     name: ClassVar[str] = ""
     knowledge: ClassVar[Knowledge] = "none"
     source: ClassVar[str] = ""
     idle_passes: ClassVar[bool] = False
+    attention: ClassVar[Attention] = "all"
     Options: ClassVar[type[Options]] = Options
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:

@@ -155,6 +155,13 @@ def _check(policy: Any, name: str) -> type[Policy]:
         raise PolicyFileError(
             f"{where}: schedule takes ({', '.join(parameters)}).", "It is called as schedule(self, plan)."
         )
+    flags = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
+    code = getattr(inspect.unwrap(policy.schedule), "__code__", None)
+    if code is not None and code.co_flags & flags:
+        raise PolicyFileError(
+            f"{code.co_filename}:{code.co_firstlineno}: schedule is async or yields, so nothing in it would run.",
+            "Write a plain def schedule(self, plan).",
+        )
     for key, value in vars(policy).items():
         if isinstance(value, Order):
             value.name = key

@@ -16,9 +16,10 @@ from typing import Any, TextIO
 import numpy as np
 import pandas as pd
 
-from analysim.errors import InvariantError, RunFolderError
+from analysim.errors import InvariantError
 from analysim.tables import RunTables
 from analysim.units import MICROSECONDS
+from analysim.whole_file import whole_file
 
 MOST_SLICES = 500_000
 """Slices written unless told otherwise: about 80 MB of JSON, which Perfetto still opens in seconds."""
@@ -41,7 +42,7 @@ def write_chrome_trace(tables: RunTables, path: Path, limit: int = MOST_SLICES) 
 
     ``ts`` and ``dur`` are microseconds since the first submit. ``limit`` caps the slices: the first by start
     are kept. A ``path`` that ends in ``.gz`` is compressed. Returns a line on what was written and left out.
-    Raises ``InvariantError`` where two slices of a track overlap, ``RunFolderError`` where the file cannot be
+    Raises ``InvariantError`` where two slices of a track overlap, ``AnalysimError`` where the file cannot be
     written.
     """
     path = Path(path)
@@ -56,17 +57,8 @@ def write_chrome_trace(tables: RunTables, path: Path, limit: int = MOST_SLICES) 
     note = f"{written:,} slices, one for each GPU and interval"
     if written < total:
         note += f"; {total - written:,} later ones left out (limit {limit:,})"
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with _open_text(partial, path.suffix == ".gz") as file:
-            file.writelines(_lines(tables, kept, placed, tracks, note))
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise RunFolderError(
-            f"{path}: the trace cannot be written ({error.strerror or error}).",
-            "Choose another folder or make room.",
-        ) from error
+    with whole_file(path) as temporary, _open_text(temporary, path.suffix == ".gz") as file:
+        file.writelines(_lines(tables, kept, placed, tracks, note))
     return note
 
 

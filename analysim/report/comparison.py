@@ -27,20 +27,10 @@ from analysim.report.bars import (
 )
 from analysim.report.distributions import Curve
 from analysim.report.measured import headline_jobs, measured_interval
-from analysim.report.scales import (
-    PERCENT,
-    THOUSANDS,
-    TimeAxis,
-    coarsen,
-    duration_text,
-    readable,
-    size_text,
-    time_axis,
-)
+from analysim.report.scales import PERCENT, THOUSANDS, TimeAxis, coarsen, size_text, time_axis
 from analysim.report.style import BLACK, PALETTE, legend_above, line_style, new_figure, write_instead
 from analysim.tables import RunTables
-
-TIMES = "\N{MULTIPLICATION SIGN}"
+from analysim.units import format_ratio, format_seconds
 
 MOST_STEPS = 250
 """Steps of one curve where curves of several runs lie over one another."""
@@ -92,7 +82,7 @@ def draw_bars(runs: Sequence[ComparedRun], title: str, caption: str) -> Figure:
 def _compare(panel: Panel, table: pd.DataFrame, column: str) -> Panel:
     """Write behind each value its ratio to the first."""
     ratios = _numbers(table, f"{column}_ratio")
-    texts = [_with_ratio(text, ratio) for text, ratio in zip(panel.texts[1:], ratios[1:], strict=True)]
+    texts = [f"{text}  {format_ratio(ratio)}".rstrip() for text, ratio in zip(panel.texts[1:], ratios[1:], strict=True)]
     return replace(panel, texts=[panel.texts[0], *texts])
 
 
@@ -100,12 +90,6 @@ def _numbers(table: pd.DataFrame, column: str) -> list[float]:
     if column not in table:
         return [math.nan] * len(table)
     return [float(value) for value in pd.to_numeric(table[column], errors="coerce")]
-
-
-def _with_ratio(text: str, ratio: float) -> str:
-    if math.isnan(ratio):
-        return text
-    return f"{text}  {TIMES}{readable(ratio) if ratio < 0.05 or ratio >= 100 else format(ratio, '.2f')}"
 
 
 def run_curves(runs: Sequence[ComparedRun], column: str) -> list[Curve]:
@@ -173,7 +157,7 @@ def draw_size_classes(runs: Sequence[ComparedRun], title: str, caption: str) -> 
         bars = _draw_ratios(axes, tables, column)
         axes.set_ylabel(f"ratio of {name} JCTs")
         classes = zip(tables[0].index, tables[0][column], strict=True)
-        labels = [f"{size_text(size)}\n({duration_text(value)})" for size, value in classes]
+        labels = [f"{size_text(size)}\n({format_seconds(value)})" for size, value in classes]
         axes.set_xticks(range(len(labels)), labels)
         axes.set_xlabel(f"job size, in brackets the {name} JCT under {runs[0].name}")
     legend_above(panels[0], bars, [run.name for run in runs[1:]])
@@ -217,4 +201,4 @@ def _use_ratio_axis(axes: Axes, ratios: Any) -> None:
     narrow = MaxNLocator(6, steps=[1, 2, 5, 10])
     axes.yaxis.set_major_locator(FixedLocator(wide) if high / low > 6 else narrow)
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{TIMES}{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_ratio(value)))

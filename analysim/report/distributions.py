@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysim.metrics.groups import SIZE_CLASSES
-from analysim.report.scales import PERCENT, SHORTEST_SHOWN_S, duration_text, size_text, use_duration_ticks
+from analysim.report.scales import PERCENT, SHORTEST_SHOWN_S, size_text, use_duration_ticks
 from analysim.report.style import BLACK, legend_above, line_style, new_figure, write_instead
+from analysim.tables import SIZE_CLASSES
+from analysim.units import format_seconds
 
 MOST_POINTS = 2_000
 """Points of one curve: a step each up to here, equally spaced quantiles beyond."""
@@ -80,5 +81,5 @@ def _legend_line(curve: Curve) -> str:
     count = len(curve.values_s)
     return (
         f"{curve.name}: {count:,} {'job' if count == 1 else 'jobs'}, "
-        f"median {duration_text(float(median))}, p99 {duration_text(float(p99))}"
+        f"median {format_seconds(float(median))}, p99 {format_seconds(float(p99))}"
     )

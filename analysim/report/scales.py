@@ -61,14 +61,6 @@ def readable(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def duration_text(value_s: float) -> str:
-    """Write a duration in the unit that suits it: ``45 s``, ``3.2 h``, ``12.5 days``."""
-    least_s = (2 * 86_400, 3_600, 60)  # of days, hours and minutes
-    position = next((i for i, least in enumerate(least_s) if value_s >= least), 3)
-    name, seconds = _UNITS[3 - position]
-    return f"{readable(value_s / seconds)} {name}"
-
-
 def size_text(size_class: str) -> str:
     """Write a class of GPU sizes: ``1 GPU``, ``2-4 GPUs``."""
     return f"{size_class} {'GPU' if size_class == '1' else 'GPUs'}"

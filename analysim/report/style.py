@@ -32,7 +32,6 @@ BLUE = "#0072B2"
 VERMILION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#595959"
-PALE_GREY = "#D9D9D9"
 
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY_BLUE, BLACK)
 """Okabe and Ito's colours (jfly.uni-koeln.de/color, 2008) without their yellow, which is lost on white."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from analysim.config.dumping import as_written
 from analysim.engine import Progress, Simulation
-from analysim.run.dumping import as_written
 from analysim.run.inputs import Inputs, source_of
 from analysim.tables import RunTables
 

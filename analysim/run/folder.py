@@ -14,19 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from analysim.errors import RunFolderError
-from analysim.run.table_files import (
-    TableFormat,
-    column_kinds,
-    read_table,
-    write_table,
-)
-from analysim.tables import TABLE_NAMES, RunTables
+import pandas as pd
+
+from analysim.errors import RunFolderError, UserError
+from analysim.run.table_files import column_kinds, read_table, write_table
+from analysim.tables import TABLE_NAMES, RunTables, TableFormat
 
 SCHEMA_VERSION = 1
 """Version of the run-folder schema; raised when a reader of the old one would misread the new one."""
 
 RUN_FILE, TIMING_FILE, POLICY_FILE, FIGURES = "run.json", "timing.json", "policy.py", "figures"
+ACCOUNT_FILE = "account.csv"
 """What stands in a run folder beside its tables."""
 
 
@@ -37,7 +35,8 @@ class NewRunFolder:
     ``finish``, by an error or Ctrl-C, the sibling is removed and nothing remains. With ``numbered`` the
     next free ``target-2``, ``target-3``... is taken when another run has taken the name meanwhile.
 
-    Raises ``RunFolderError`` when the target exists (unless ``force``) or cannot be written.
+    Raises ``RunFolderError`` when the target exists (unless ``force``) or cannot be written, ``UserError``
+    when it has no name.
     """
 
     partial: Path
@@ -124,8 +123,12 @@ def _told(target: Path) -> Iterator[None]:
 def check_target(target: Path, *, force: bool) -> None:
     """Refuse a target that exists; with ``force`` refuse only what is no run folder.
 
-    Raises ``RunFolderError``.
+    Raises ``RunFolderError``, and ``UserError`` for a target without a name of its own.
     """
+    if target.name in ("", ".."):
+        raise UserError(
+            f"A run folder needs a name, and {str(target)!r} has none.", "Choose another --out, such as runs/mine."
+        )
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not force:
@@ -230,6 +233,12 @@ def read_timing(folder: Path) -> dict[str, Any]:
         return dict(json.loads((folder / TIMING_FILE).read_text("utf-8")))
     except (OSError, ValueError):
         return {}
+
+
+def read_account(folder: Path) -> pd.DataFrame | None:
+    """Read what became of the trace's rows; None where all of them are jobs as they stand."""
+    path = folder / ACCOUNT_FILE
+    return pd.read_csv(path) if path.is_file() else None
 
 
 def read_policy_source(folder: Path) -> bytes:

@@ -14,6 +14,7 @@ from analysim.config.cluster import ClusterConfig
 from analysim.config.loading import validate
 from analysim.config.nodes import gpus_by_type, nodes_of
 from analysim.config.run import RunConfig
+from analysim.errors import TraceError
 from analysim.policy import Policy
 from analysim.policy.loading import load_policy
 from analysim.traces import Trace, fill_estimates, parse_window, read_trace, scale_to_load, window
@@ -56,13 +57,23 @@ def load_inputs(
         parse_window(interval or ":")
     if config.topology is not None and cluster is None:
         shelf.find("topologies", config.topology)
-    trace = trace or read_trace(shelf.find("traces", config.trace), config.columns)
+    trace = trace or read_named(config, shelf.find("traces", config.trace))
     origin = "named"
     if cluster is None:
         cluster, found = find_cluster(trace, config.topology)
         origin = origin if config.topology else found
     inputs = Inputs(config, trace, cluster, origin, policy)
     return replace(inputs, trace=_prepare(trace, config, inputs.gpus))
+
+
+def read_named(config: RunConfig, path: Path) -> Trace:
+    """Read the trace of a run from where it was found; raises ``TraceError`` where it cannot be simulated."""
+    trace = read_trace(path, config.columns, format=config.trace_format, timezone=config.timezone)
+    if trace.lacks:
+        raise TraceError(
+            f"{path} does not tell how many GPUs its jobs ask for.", f"What would tell is missing: {trace.lacks}."
+        )
+    return trace
 
 
 def check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from analysim.run.dumping import as_written
+from analysim.config.dumping import as_written
 from analysim.run.execution import Execution
 from analysim.run.folder import SCHEMA_VERSION
 
@@ -26,6 +26,7 @@ def describe_run(execution: Execution) -> dict[str, Any]:
             "rows": trace.rows,
             "jobs": len(trace.frame),
             "set_aside": trace.set_aside,
+            "repaired": trace.account.repairs(),
             "sha256": trace.sha256,
         },
         "time_origin": trace.time_origin,

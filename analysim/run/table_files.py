@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysim.errors import MissingExtraError
 from analysim.run.csv_table import write_csv
+from analysim.tables import TableFormat
 from analysim.units import MICROSECONDS
-
-TableFormat = Literal["csv", "parquet"]
-"""How the tables of a run folder are stored."""
 
 Kinds = dict[str, str]
 """Column -> ``integer``, ``number``, ``text`` or ``boolean``, in column order."""

@@ -65,8 +65,14 @@ def _load_line(load: float) -> str:
 
 
 def _trace_notes(inputs: Inputs) -> list[str]:
-    set_aside = [f"{count:,} rows set aside: {reason}" for reason, count in inputs.trace.set_aside.items()]
-    return [*inputs.trace.notes, *set_aside]
+    trace = inputs.trace
+    if not trace.set_aside and not trace.account.repaired:
+        return trace.notes
+    kept = trace.rows - sum(trace.account.counts().values())
+    account = [f"read as {trace.format}: {trace.rows:,} rows = {kept:,} jobs + {trace.rows - kept:,} set aside"]
+    account += [f"{count:,} set aside: {reason}" for reason, count in trace.set_aside.items()]
+    account += [f"{count:,} kept, though repaired: {reason}" for reason, count in trace.account.repairs().items()]
+    return [*account, *trace.notes]
 
 
 def _load_warnings(load: float) -> list[str]:
@@ -82,10 +88,12 @@ def _load_warnings(load: float) -> list[str]:
 def _cluster_notes(inputs: Inputs) -> list[str]:
     if not inputs.cluster.inferred:
         return []
-    return [
-        f"the cluster is inferred, not yours: {inputs.cluster.inferred.rstrip('.')}",
-        f"to write it to a file and edit it: {infer_command(inputs)}",
-    ]
+    inferred = f"the cluster is inferred, not yours: {inputs.cluster.inferred.rstrip('.')}"
+    sidecar = sidecar_of(inputs.trace.path)
+    file = inputs.config.topology or (sidecar if sidecar.is_file() else None)
+    if file is not None:
+        return [inferred, f"correct it in {file}, then delete the line `inferred` there"]
+    return [inferred, f"to write it to a file and edit it: {infer_command(inputs)}"]
 
 
 def infer_command(inputs: Inputs) -> str:

@@ -14,8 +14,7 @@ from analysim.errors import RunFolderError, ShelfError
 from analysim.policy import Policy
 from analysim.policy.loading import load_policy
 from analysim.run.folder import POLICY_FILE, TIMING_FILE, read_policy_source, read_record, read_timing
-from analysim.run.inputs import Inputs, load_inputs, source_of
-from analysim.traces import read_trace
+from analysim.run.inputs import Inputs, load_inputs, read_named, source_of
 
 
 def load_again(folder: Path) -> Inputs:
@@ -27,7 +26,7 @@ def load_again(folder: Path) -> Inputs:
     config = RunConfig.model_validate(record["config"])
     policy = _load_policy_again(config.policy, folder, record["policy"])
     path = _find_trace(config.trace, folder)
-    trace = read_trace(path, config.columns)
+    trace = read_named(config, path)
     if trace.sha256 != record["trace"]["sha256"]:
         raise _changed(f"{path} has changed since the run {folder}.")
     cluster = ClusterConfig.model_validate(record["topology"]["cluster"])

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from analysim.config.run import RunConfig
 from analysim.metrics import make_timeline, summarise
+from analysim.run.csv_table import write_csv
 from analysim.run.execution import Execution
 from analysim.run.folder import (
+    ACCOUNT_FILE,
     FIGURES,
     POLICY_FILE,
     RUN_FILE,
     TIMING_FILE,
     NewRunFolder,
     default_target,
+    read_account,
     read_policy_source,
     read_run,
     read_timing,
@@ -23,9 +26,8 @@ from analysim.run.folder import (
     write_tables,
 )
 from analysim.run.specification import describe_run
-from analysim.run.table_files import TableFormat
 from analysim.study.timing import Stopwatch
-from analysim.tables import RunTables
+from analysim.tables import RunTables, TableFormat
 from analysim.traces import parse_window
 from analysim.units import to_seconds
 
@@ -38,7 +40,8 @@ class Run:
     """One finished run.
 
     ``record`` is what ``run.json`` holds, ``timing`` what ``timing.json`` holds, ``folder`` where the run
-    is kept (None while it is in memory only). The tables are described in ``docs/reference/run-folder.md``.
+    is kept (None while it is in memory only), ``account`` what became of the trace's rows that are no jobs or had to
+    be mended. The tables are described in ``docs/reference/run-folder.md``.
     """
 
     record: dict[str, Any]
@@ -46,6 +49,7 @@ class Run:
     timing: dict[str, Any]
     policy_source: bytes
     folder: Path | None = None
+    account: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, execution: Execution, stopwatch: Stopwatch) -> Self:
@@ -55,14 +59,15 @@ class Run:
             metrics = summarise(tables, _measured(execution.inputs.config, tables))
         stopwatch.seconds["engine"] = execution.facts["engine_seconds"]
         record = {**describe_run(execution), "metrics": metrics}
-        return cls(record, tables, stopwatch.report(), execution.policy_source)
+        account = execution.inputs.trace.account.table()
+        return cls(record, tables, stopwatch.report(), execution.policy_source, account=account)
 
     @classmethod
     def read(cls, folder: Path | str) -> Self:
         """Read a run folder. Raises ``RunFolderError`` when it is no finished run."""
         folder = Path(folder)
         record, tables = read_run(folder)
-        return cls(record, tables, read_timing(folder), read_policy_source(folder), folder)
+        return cls(record, tables, read_timing(folder), read_policy_source(folder), folder, read_account(folder))
 
     @property
     def jobs(self) -> pd.DataFrame:
@@ -175,6 +180,8 @@ class Run:
         stored = write_tables(self.tables, partial, table_format)
         write_json({**self.record, "tables": stored}, partial / RUN_FILE)
         (partial / POLICY_FILE).write_bytes(self.policy_source)
+        if self.account is not None and len(self.account):
+            write_csv(self.account, partial / ACCOUNT_FILE)
 
 
 def caption(*runs: Run) -> str:

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysim.tables import SIZE_CLASSES
 from analysim.traces.trace import Trace
 from analysim.units import GPU_MILLI, MICROSECONDS
 
 _HOUR_US = 3_600 * MICROSECONDS
-_SIZE_CLASSES = (("1", 1), ("2-4", 4), ("5-8", 8), ("9-64", 64), ("65-512", 512), ("513+", None))
-"""GPU-size classes and the most GPUs in each; the classes of the run's tables."""
+_SIZE_CLASSES = SIZE_CLASSES[1:]  # jobs without GPUs are counted apart
 
 
 def describe(trace: Trace) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 Rows = npt.NDArray[np.int64]
 
@@ -40,6 +41,31 @@ class Account:
     def counts(self) -> dict[str, int]:
         """Count the rows set aside by reason."""
         return {reason: int(rows.size) for reason, rows in self.set_aside.items()}
+
+
+    def repairs(self) -> dict[str, int]:
+        """Count the jobs mended by reason."""
+        return {reason: int(rows.size) for reason, rows in self.repaired.items()}
+
+    def table(self) -> pd.DataFrame:
+        """List what was set aside and repaired: what, reason, and ranges of rows (first_row, last_row)."""
+        books = (("set aside", self.set_aside), ("repaired", self.repaired))
+        parts = [_ranges(what, reason, rows) for what, book in books for reason, rows in book.items()]
+        return pd.concat(parts, ignore_index=True) if parts else _ranges("", "", np.empty(0, np.int64))
+
+
+def _ranges(what: str, reason: str, rows: Rows) -> pd.DataFrame:
+    rows = np.sort(rows)
+    first = np.flatnonzero(np.diff(rows, prepend=-1) != 1)
+    last = np.append(first[1:], rows.size) - 1 if rows.size else first
+    return pd.DataFrame(
+        {
+            "what": pd.Series([what] * first.size, dtype="str"),
+            "reason": pd.Series([reason] * first.size, dtype="str"),
+            "first_row": rows[first],
+            "last_row": rows[last],
+        }
+    )
 
 
 def _enter(book: dict[str, Rows], reason: str, rows: Any) -> None:

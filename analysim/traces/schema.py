@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 Kind = Literal["id", "time", "duration", "count", "amount", "integer", "flag", "text"]
 """How the cells of a column are read."""
-
-CPU_MILLI = 1_000
-"""Thousandths in one CPU."""
-
-MEGABYTES = 1_024
-"""Megabytes in one gigabyte, as Slurm and Kubernetes (Mi, Gi) count them."""
 
 ABSENT = -1
 """What stands in an integer column where the file says nothing."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import UserError
+from analysim.traces.cells import LARGEST
 from analysim.traces.description import offered_load
 from analysim.traces.trace import Trace, sort_jobs
 from analysim.units import format_duration, parse_duration
@@ -92,11 +93,14 @@ def fill_estimates(frame: pd.DataFrame, rule: str, seed: int) -> pd.DataFrame:
         factor = _positive(number, rule)
     elif rule != "exact":
         raise UserError(f"{rule!r} is no rule for estimates.", _RULES)
-    if kind == "lognormal":
-        factor = np.exp(factor * _draw_normal(frame["job_id"], seed))
-    made = np.rint(frame["duration_us"].to_numpy() * factor).astype(np.int64)
     given = frame["estimate_us"].to_numpy()
-    return frame.assign(estimate_us=np.where(given < 0, made, given))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if kind == "lognormal":
+            factor = np.exp(factor * _draw_normal(frame["job_id"], seed))
+        made = np.where(given < 0, np.rint(frame["duration_us"].to_numpy() * factor), given)
+    if not (made < LARGEST).all():
+        raise UserError(f"{rule!r} makes estimates beyond 285 years.", "Choose a smaller number.")
+    return frame.assign(estimate_us=made.astype(np.int64))
 
 
 def _positive(text: str, rule: str) -> float:

@@ -16,8 +16,8 @@ from analysim.errors import UserError
 from analysim.traces.readers.swf import CONVERSION, NAMED, PREFIXES, STATUSES
 from analysim.traces.schema import COLUMNS
 from analysim.traces.trace import Trace
-from analysim.traces.writing import write_whole
 from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.whole_file import write_whole
 
 _LARGEST_ID = 1 << 53  # what readers that take fields for floats tell apart
 _MEANT = {

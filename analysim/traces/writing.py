@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysim.errors import AnalysimError, MissingExtraError, UserError
+from analysim.errors import MissingExtraError, UserError
 from analysim.traces.schema import COLUMNS, Column
+from analysim.whole_file import write_whole
 
 
 def write_trace(frame: pd.DataFrame, path: str | Path) -> None:
@@ -73,17 +73,3 @@ def _to_parquet(table: pd.DataFrame, target: Path) -> bytes:
             "Install it with: pip install 'analysim[parquet]'",
         ) from error
     return buffer.getvalue()
-
-
-def write_whole(target: Path, data: bytes) -> None:
-    """Write under a temporary name beside the target, then rename. Raises ``AnalysimError``."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(target)
-    except OSError as error:
-        raise AnalysimError(
-            f"{target} cannot be written: {error.strerror}.", "Check the folder, its rights and its space."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -62,6 +62,9 @@ def test_topologies(analysim: Command, here: Path, content: str, words: str) -> 
         ("trace: prod.csv\nload: -1\n", "load is -1; expected more than 0"),
         ("trace: prod.csv\nuntil: soon\n", "until"),
         ("trace: prod.csv\ncosts: {restart: 4}\n", "restart_s"),
+        ("trace: prod.csv\ncosts: {size_gb: 4}\n", "size_gb is given without bandwidth_gb_per_s"),
+        ("trace: prod.csv\ncosts: {bandwidth_gb_per_s: 4}\n", "bandwidth_gb_per_s is given without size_gb"),
+        ("trace: prod.csv\ncosts: {checkpoint_interval_s: 0}\n", "checkpoint_interval_s is 0; leave it out"),
     ],
 )
 def test_run_configurations(analysim: Command, here: Path, content: str, words: str) -> None:
@@ -133,6 +136,19 @@ class Mine(Policy):
 
 
 @pytest.mark.parametrize(
+    ("source", "at"),
+    [
+        (POLICY.format(line="pass").replace("def schedule", "async def schedule"), "mine.py:8"),
+        (POLICY.format(line="yield"), "mine.py:8"),
+    ],
+)
+def test_policies_whose_schedule_would_not_run(analysim: Command, here: Path, source: str, at: str) -> None:
+    (here / "mine.py").write_text(source)
+    line = one_line(analysim(*SIMULATE, "--policy", "mine.py"))
+    assert f"{at}: schedule is async or yields, so nothing in it would run." in line
+
+
+@pytest.mark.parametrize(
     ("line", "words"),
     [
         ("1 / 0", "division by zero"),
@@ -185,6 +201,14 @@ def test_an_unwritable_folder_is_told_before_the_run(analysim: Command, here: Pa
         "error: Cannot write the run folder file/run: File exists. "
         "Nothing was left behind; free some space or choose another --out.\n"
     )
+
+
+@pytest.mark.parametrize("out", [".", "..", "/", "", "runs/.."])
+def test_a_folder_without_a_name_is_no_run_folder(analysim: Command, here: Path, out: str) -> None:
+    line = one_line(analysim(*SIMULATE, "--out", out, "--force"))
+    assert "A run folder needs a name" in line
+    assert "Choose another --out" in line
+    assert [each.name for each in here.iterdir()] == ["prod.csv"]
 
 
 def test_a_full_disk_leaves_nothing(analysim: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

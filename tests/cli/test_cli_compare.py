@@ -49,6 +49,37 @@ def test_figures_are_against_the_first(analysim: Command) -> None:
     assert runs[1]["run"] == "runs/compare-prod/sjf"
 
 
+BROKEN = '''"""A policy that fails."""
+from analysim.policy import Plan, Policy
+
+
+class Broken(Policy):
+    name = "broken"
+
+    def schedule(self, plan: Plan) -> None:
+        1 / 0
+'''
+
+
+def test_runs_finished_before_a_failure_are_kept_and_named(analysim: Command, here: Path) -> None:
+    (here / "broken.py").write_text(BROKEN)
+    result = analysim(*COMPARE, "--policy", "broken.py", "--no-figures", "--out", "all")
+    assert (result.exit_code, result.stdout) == (1, "")
+    line = result.stderr.splitlines()[-1]
+    assert "division by zero" in line
+    assert line.endswith("Finished before and kept: all/fifo, all/sjf.")
+    assert sorted(each.name for each in (here / "all").iterdir()) == ["fifo", "sjf"]
+    assert analysim("compare", "all/fifo", "all/sjf", "--no-figures").exit_code == 0
+
+
+def test_the_first_policy_that_fails_leaves_nothing(analysim: Command, here: Path) -> None:
+    (here / "broken.py").write_text(BROKEN)
+    result = analysim("compare", "--trace", "prod.csv", "--policy", "broken.py", "--policy", "fifo", "--out", "all")
+    assert result.exit_code == 1
+    assert "kept" not in result.stderr
+    assert not (here / "all").exists()
+
+
 def test_finished_runs(analysim: Command, here: Path) -> None:
     analysim(*COMPARE, "--no-figures", "--out", "both")
     by_policy = analysim(*COMPARE, "--no-figures", "--out", "again", "--quiet").stdout
@@ -179,6 +210,13 @@ def test_rerun_gives_the_same_bytes(analysim: Command, here: Path) -> None:
     assert "identical  figures/queue.png" in lines
     assert not any("DIFFERENT" in line for line in lines)
     assert (here / "one-rerun/segments.csv").read_bytes() == (here / "one/segments.csv").read_bytes()
+
+
+def test_rerun_from_inside_the_folder(analysim: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysim(*SIMULATE, "--out", "one", "--quiet")
+    monkeypatch.chdir(here / "one")
+    assert analysim("rerun", ".", "--quiet").exit_code == 0
+    assert (here / "one-rerun/run.json").is_file()
 
 
 def test_rerun_needs_neither_the_policy_file_nor_the_topology_file(analysim: Command, here: Path) -> None:

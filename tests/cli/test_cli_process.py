@@ -68,18 +68,21 @@ class Slow(Policy):
 """
 
 
-def test_ctrl_c_stops_cleanly_and_leaves_nothing(here: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_cleanly_and_leaves_nothing(
+    here: Path, environment: dict[str, str], sent: signal.Signals
+) -> None:
     (here / "slow.py").write_text(SLOW_POLICY)
     words = [*ANALYSIM, *SIMULATE, "--policy", "slow.py"]
     pipe = subprocess.PIPE
-    # A test run started in the background inherits an ignored SIGINT; a user's terminal does not.
-    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    # A test run started in the background inherits ignored signals; a user's terminal does not.
+    listens = partial(signal.signal, sent, signal.SIG_DFL)
     with subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True, preexec_fn=listens) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, stderr = process.communicate(timeout=20)
-    assert process.returncode == 1
+    assert process.returncode == 128 + sent
     assert stderr.splitlines()[-1] == "error: stopped; the unfinished run was not written."
     assert "Traceback" not in stderr
     assert not (here / "runs").exists()

@@ -106,6 +106,9 @@ def test_an_inferred_cluster_is_found_beside_the_trace(analysim: Command, here: 
     assert (here / "prod.topology.yaml").read_text() == printed
     again = analysim("topologies", "infer", "prod.csv", "-o", "prod.topology.yaml")
     assert (again.exit_code, "already" in again.stderr) == (2, True)
+    unchanged = analysim("simulate", "--trace", "prod.csv", "--no-figures").stderr
+    assert "note: correct it in prod.topology.yaml, then delete the line `inferred` there" in unchanged
+    assert "topologies infer" not in unchanged
     (here / "prod.topology.yaml").write_text(
         printed.replace("count: 2", "count: 5").replace("inferred: ", "source: ")
     )

@@ -47,10 +47,13 @@ def outcome(name: str) -> tuple[Outcome, int]:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_passes_are_at_most_two_a_job_and_one_a_wake(name: str) -> None:
-    """Arrival and end; the end of a checkpoint is an instant of its own at which something changes."""
+    """Arrival and end; the end of a checkpoint is an instant of its own at which something changes.
+
+    An arrival behind a waiting job with the same request brings no pass (``Policy.attention``).
+    """
     ran, wakes = outcome(name)
     stops = int(ran.tables.jobs[["preemptions", "migrations"]].to_numpy().sum())
-    assert JOBS <= ran.simulation.facts["passes"] <= 2 * JOBS + wakes + stops
+    assert JOBS / 2 <= ran.simulation.facts["passes"] <= 2 * JOBS + wakes + stops
 
 
 @pytest.mark.parametrize("name", SHIPPED)

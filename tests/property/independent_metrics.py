@@ -139,12 +139,11 @@ def _work(books: list[JobBook], machines: dict[str, Machine], start: int, stop: 
 
 
 def with_gross(book: JobBook) -> Iterator[tuple[Row, int]]:
-    """Each row with its progress before losses: elapsed times speed, at most what was left to do."""
-    stints = {(row.start, row.end, row.progress) for row in book.rows if row.kind == "run"}
+    """Each row with its progress before losses: elapsed times speed, less what only rounded up its end."""
     for row in book.rows:
-        kept_before = sum(progress for _, end, progress in stints if end <= row.start < row.end)
-        left = book.duration - kept_before
-        yield row, min((row.end - row.start) * row.speed // 1_000_000, left)
+        elapsed = row.end - row.start
+        least, most = ((time * row.speed) // 1_000_000 for time in (elapsed - 1, elapsed))
+        yield row, row.progress if least < row.progress <= most else most
 
 
 def _jain(books: list[JobBook]) -> float | None:
@@ -188,6 +187,13 @@ def check_jobs(tables: RunTables) -> list[str]:
                 faults.append(f"job {book.given['job_id']}: {name} is {written} us, segments give {value} us")
         if book.first_start is not None and book.first_start < book.submit:
             faults.append(f"job {book.given['job_id']} starts before it is submitted")
+        if book.end is not None and book.end < max(book.submit, book.first_start or book.submit):
+            faults.append(f"job {book.given['job_id']} ends before it starts")
+        backwards = [row for row in book.rows if not book.submit <= row.start <= row.end]
+        faults += [
+            f"job {book.given['job_id']} has a row from {row.start} to {row.end} us, submitted at {book.submit} us"
+            for row in backwards
+        ]
     return faults
 
 

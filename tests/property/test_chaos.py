@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from tests.property.independent_metrics import (
     recompute,
 )
 from tests.property.test_independent_metrics import differences
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = settings(max_examples=max(settings.default.max_examples, 100))
 SEEDS = st.integers(0, 2**32)

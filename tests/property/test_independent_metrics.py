@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysim import simulate
+from analysim.config.cluster import ClusterConfig, NodeGroup, NodeType, Partition, Rack
 from analysim.metrics import make_timeline, summarise
 from tests.property.independent_course import course
 from tests.property.independent_metrics import (
@@ -24,6 +27,8 @@ from tests.property.independent_metrics import (
     recompute,
 )
 from tests.property.random_tables import random_tables
+
+pytestmark = pytest.mark.slow
 
 SEEDS = st.integers(0, 2**32)
 
@@ -117,6 +122,32 @@ def test_checks_see_work_that_was_not_done() -> None:
     completed = tables.jobs.index[(tables.jobs["state"] == "completed") & (tables.jobs["duration_s"] > 0)]
     tables.jobs.loc[completed[0], "duration_s"] += 1e-6
     assert len(check_work_done(tables)) == 1
+
+
+def test_checks_see_a_row_that_ends_before_it_starts() -> None:
+    tables = random_tables(3, jobs=20)
+    assert check_jobs(tables) == []
+    first = tables.segments.index[0]
+    tables.segments.loc[first, "end_s"] = tables.segments.loc[first, "start_s"] - 1
+    assert any("has a row from" in fault for fault in check_jobs(tables))
+
+
+def test_a_job_killed_at_its_time_limit_on_faster_gpus_agrees_to_the_last_digit(tmp_path: Path) -> None:
+    node = NodeType(gpu_type="A100", gpus=8)
+    cluster = ClusterConfig(
+        name="c",
+        node_types={"a": node},
+        racks=[Rack(name="r", nodes=[NodeGroup(type="a", count=1)])],
+        speeds={"A100": 2.2},
+        partitions=[Partition.model_validate({"name": "p", "time_limit": 1.000_004})],
+    )
+    frame = pd.DataFrame({"job_id": [1], "submit_time": [0], "duration": [10], "num_gpus": [8], "partition": ["p"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    tables = simulate(tmp_path / "t.csv", "fifo", cluster).tables
+    assert list(tables.jobs["state"]) == ["killed"]
+    summary = summarise(tables)
+    assert summary["gpu_hours_lost_by"]["redone"] == 0
+    assert summary["gpu_hours_lost_by"] == recompute(tables)["gpu_hours_lost_by"]
 
 
 def test_checks_see_a_wrong_state_and_a_wrong_wait() -> None:

@@ -21,6 +21,8 @@ from tests.builders import ROOT, SECOND, run, same_tables, shipped
 from tests.property.cases import PLACEMENTS, clusters, traces
 from tests.property.chaos import Chaos
 
+pytestmark = pytest.mark.slow
+
 CHARGED = Costs(checkpoint_s=1, restart_s=2, checkpoint_interval_s=3)
 
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {

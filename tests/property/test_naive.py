@@ -11,6 +11,8 @@ from tests.builders import SECOND, flat_cluster, job, run, trace
 from tests.property.cases import clusters, traces
 from tests.property.naive import Naive
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = settings(max_examples=4 * settings.default.max_examples)
 
 

@@ -10,6 +10,8 @@ from tests.builders import shipped
 from tests.theory.formulas import mean_wait
 from tests.theory.replications import Queue, jobs_needed, judge
 
+pytestmark = pytest.mark.slow
+
 
 def area_held(segments: pd.DataFrame) -> int:
     """Job-microseconds on GPUs, counted over the steps of how many hold one, not job by job."""

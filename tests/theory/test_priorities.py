@@ -9,6 +9,8 @@ from analysim.policy import Order, Plan, Policy
 from tests.theory.formulas import nonpreemptive_waits, preemptive_responses
 from tests.theory.replications import Queue, Verdict, jobs_needed, judge
 
+pytestmark = pytest.mark.slow
+
 LOADS = (0.35, 0.35)
 SPREAD = 2
 """The other class waits longer and is half of the jobs: twice as many as one class would need."""

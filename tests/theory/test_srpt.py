@@ -11,6 +11,8 @@ from tests.builders import shipped
 from tests.theory.formulas import srpt_mean_response
 from tests.theory.replications import Drawn, Numbers, Queue, Verdict, jobs_needed, judge
 
+pytestmark = pytest.mark.slow
+
 LOAD = 0.7
 NO_HYSTERESIS = {"factor": 1.0, "minimum_run": 0}
 

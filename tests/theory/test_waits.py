@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 
 import pytest
@@ -9,16 +10,22 @@ import pytest
 from tests.theory.formulas import mean_wait, variance_of_a_mean_wait
 from tests.theory.replications import Queue, Verdict, jobs_needed, judge
 
+pytestmark = pytest.mark.slow
+
 FULL = [
-    (1, 0.5, 0.03),
-    (1, 0.7, 0.03),
-    (1, 0.9, 0.03),
-    (4, 0.5, 0.03),
-    (4, 0.7, 0.03),
-    (4, 0.9, 0.03),
+    (1, 0.5, 0.02),
+    (1, 0.7, 0.02),
+    (1, 0.9, 0.02),
+    (4, 0.5, 0.02),
+    (4, 0.7, 0.02),
+    (4, 0.9, 0.02),
     (64, 0.7, 0.10),
     (64, 0.9, 0.03),
 ]
+"""Servers, load, half-width at most. 3 % are asked for (10 % for 64 servers at 0.7). In the first run at 3 %, M/M/4 at
+0.5 came out at -2.61 ± 2.41 %, which chance does once in 2,500 times: one and four servers are held to 2 % since then,
+on longer runs of the same seeds, where chance is gone and a bias would stay."""
+
 REDUCED = [(1, 0.5, 0.06), (4, 0.7, 0.08)]
 """Of every day: servers, load, half-width at most."""
 
@@ -35,6 +42,20 @@ def waits(queue: Queue, tolerance: float, replications: int) -> Verdict:
     verdict = judge(samples, mean_wait(queue.servers, queue.load))
     print(f"M/M/{queue.servers} at {queue.load}: {replications} x {jobs} jobs, {verdict}")
     return verdict
+
+
+def test_every_wait_is_kiefer_and_wolfowitzs() -> None:
+    """Job by job, the recursion of the work before each server (Kiefer and Wolfowitz, 1955), in integers."""
+    queue = Queue(4, 0.7)
+    rows = queue.draw(1, 20_000)
+    busy_until = [0] * 4
+    starts = []
+    for submit, service in zip(rows["submit_us"].tolist(), rows["duration_us"].tolist(), strict=True):
+        start = max(submit, heapq.heappop(busy_until))
+        heapq.heappush(busy_until, start + service)
+        starts.append(start)
+    simulated = queue.simulate(rows).tables.jobs["first_start_time_s"]
+    assert (simulated * 1e6).round().astype("int64").tolist() == starts
 
 
 def test_the_variance_of_one_server_is_dalys() -> None:
@@ -65,7 +86,7 @@ def test_too_few_jobs_are_found() -> None:
 
 @pytest.mark.theory
 @pytest.mark.parametrize(("servers", "load", "tolerance"), FULL)
-def test_mean_waits_are_erlangs_to_three_per_cent(servers: int, load: float, tolerance: float) -> None:
+def test_mean_waits_are_erlangs_as_narrowly_as_asked(servers: int, load: float, tolerance: float) -> None:
     assert waits(Queue(servers, load), tolerance, FULL_REPLICATIONS).faults(tolerance) == []
 
 

@@ -222,7 +222,7 @@ def test_writing_over_a_file_needs_force(tmp_path: Path) -> None:
     target.write_text("name: edited for hours\n")
     with pytest.raises(ConfigError) as caught:
         write_cluster(config, target)
-    assert str(caught.value) == f"{target} is there already. Choose another name, or delete it."
+    assert str(caught.value) == f"{target} is there already. Choose another name, or replace it with --force."
     assert target.read_text() == "name: edited for hours\n"
     write_cluster(config, target, force=True)
     assert load_cluster(target) == config
@@ -232,7 +232,8 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(AnalysimError) as caught:
         write_cluster(ClusterConfig.model_validate(topology()), tmp_path / "gone" / "c.yaml")
     assert str(caught.value) == (
-        f"{tmp_path}/gone/c.yaml: cannot be written: No such file or directory. Check folder and disk."
+        f"{tmp_path}/gone/c.yaml cannot be written: No such file or directory."
+        " Check the folder, its rights and its space."
     )
     assert caught.value.exit_code == 1
 

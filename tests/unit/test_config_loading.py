@@ -14,7 +14,6 @@ from analysim.config.fields import Model
 from analysim.config.loading import (
     Dumper,
     apply_settings,
-    json_schema,
     load_run_config,
     load_yaml,
     validate,
@@ -385,11 +384,3 @@ def test_options_of_a_policy_are_judged_by_its_own_model() -> None:
     with pytest.raises(ConfigError) as caught:
         validate(Options, options, "options of policy migrate")
     assert str(caught.value) == "options of policy migrate: unknown key 'max_move'. Did you mean 'max_moves'?"
-
-
-def test_json_schema_describes_every_key() -> None:
-    schema = json_schema(ClusterConfig)
-    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert set(schema["required"]) == {"name", "node_types", "racks"}
-    assert schema["additionalProperties"] is False
-    assert set(schema["properties"]) == set(ClusterConfig.model_fields)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.unit.docs_pages import ROOT, run_page, tidy
+
+pytestmark = pytest.mark.slow
 
 TUTORIAL = ROOT / "docs/tutorial/first-policy.md"
 

@@ -227,6 +227,7 @@ def test_any_takes_gpus_that_no_gang_could_have() -> None:
     assert at([1, 1, 1, 1], 4, "any") == {"x-n00": "3", "x-n01": "3", "y-n00": "3", "y-n01": "3"}
 
 
+@pytest.mark.slow
 def test_random_is_a_hash_of_seed_and_job() -> None:
     drawn = [tuple(at([2, 2, 2, 2], 2, "random", seed=seed)) for seed in range(20)]
     assert drawn == [tuple(at([2, 2, 2, 2], 2, "random", seed=seed)) for seed in range(20)]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from report_tables import make_tables, nothing, one_job, simulate
 
-from analysim.errors import InvariantError, RunFolderError
+from analysim.errors import AnalysimError, InvariantError
 from analysim.report import write_chrome_trace
 from analysim.tables import RunTables
 
@@ -119,6 +119,6 @@ def test_a_gpu_held_twice_is_refused(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "trace.json").mkdir()
-    with pytest.raises(RunFolderError, match=r"trace\.json"):
+    with pytest.raises(AnalysimError, match=r"trace\.json"):
         write_chrome_trace(one_job(), tmp_path / "trace.json")
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]

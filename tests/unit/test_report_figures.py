@@ -19,6 +19,8 @@ from analysim.metrics import summarise
 from analysim.report import draw_comparison, draw_run
 from analysim.tables import RunTables
 
+pytestmark = pytest.mark.slow
+
 RUN_FIGURES = ["jct_cdf", "wait_cdf", "utilisation", "queue", "fragmentation", "tenants", "occupancy"]
 COMPARISON_FIGURES = ["comparison"] + [
     f"comparison_{name}" for name in ("jct_cdf", "wait_cdf", "utilisation", "queue", "sizes")

@@ -20,8 +20,7 @@ from analysim.run.folder import (
     write_json,
     write_tables,
 )
-from analysim.run.table_files import TableFormat
-from analysim.tables import TABLE_NAMES, RunTables
+from analysim.tables import TABLE_NAMES, RunTables, TableFormat
 
 
 def tables() -> RunTables:

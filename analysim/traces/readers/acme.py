@@ -15,8 +15,7 @@ from analysim.traces.readers.amounts import Integers, count_differing, differenc
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.tables import Kind, Table, has_columns, read_table
 from analysim.traces.readers.zones import name_zone
-from analysim.traces.schema import CPU_MILLI, MEGABYTES
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "job_id": "id",

@@ -15,8 +15,7 @@ from analysim.traces.readers.amounts import difference, spread_over_nodes, witne
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.tables import Kind, has_columns, read_table
 from analysim.traces.readers.zones import name_zone
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "job_id": "id",

@@ -260,4 +260,5 @@ def _nodes(members: pd.DataFrame, words: Words) -> pd.Series:
     several = placed["job"].duplicated(keep=False)
     names = pd.Series(words[placed["node"]], index=placed["job"], dtype=object)
     joined = names[several.to_numpy()].groupby(level="job").agg(",".join)
-    return pd.concat([names[~several.to_numpy()], joined]).reindex(index, fill_value="").sort_index()
+    found: pd.Series = pd.concat([names[~several.to_numpy()], joined]).reindex(index, fill_value="")
+    return found.sort_index()

@@ -112,7 +112,7 @@ def _keys(kind: str, metadata: Any, labels: dict[str, str], status: Any) -> tupl
 def _workload_keys(metadata: Any, above: list[str]) -> list[str]:
     """Name the jobs of a Workload: its owners; where these are pods, the pod group of its own name or a pod."""
     namespace, name = text_at(metadata, "namespace"), text_at(metadata, "name")
-    pods = []
+    pods: list[str] = []
     for owner in objects_at(metadata, "ownerReferences"):
         kind = OWNERS.get(text_at(owner, "kind"), "")
         keys = pods if kind == "pod" else above

@@ -43,8 +43,12 @@ _QUEUES = (
     "kai.scheduler/queue",
     "runai/queue",
 )
-_PARTS = ("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index")
-_PARTS += ("training.kubeflow.org/replica-type", "volcano.sh/task-spec")
+_PARTS = (
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "jobset.sigs.k8s.io/job-index",
+    "training.kubeflow.org/replica-type",
+    "volcano.sh/task-spec",
+)
 _INDICES = ("batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index", "volcano.sh/task-index")
 _JOB_LABELS = (
     ("jobset.sigs.k8s.io/jobset-name", "jobset"),

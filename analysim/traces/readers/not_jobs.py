@@ -40,7 +40,7 @@ def describe_other(sample: Sample) -> tuple[str, str] | None:
     """Say what a file is that comes with a trace but holds no jobs, and the remedy; None where it is not known.
 
     The first completes "FILE is ...", the second is a sentence that names the command which takes the file.
-    It is asked only of files that no format recognises, reads no more than the sample (and the first name in
+    It reads no more than the sample (and the first name in
     a tar archive), and never raises.
     """
     for describe in _DESCRIPTIONS:
@@ -64,7 +64,7 @@ def _quotas(sample: Sample) -> _Answer | None:
     """Helios: GPUs of each virtual cluster by day."""
     header = sample.header
     if len(header) > 2 and header[0] == "date" and header[-1] == "total" and _rows_fit(sample, len(header)):
-        return _QUOTAS, "helios"
+        return _QUOTAS, "helios-quota"
     return None
 
 

@@ -20,8 +20,7 @@ from analysim.traces.readers.amounts import Floats, Integers, Mask, difference, 
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.pai_tables import STATUSES, Folder, find_kind
 from analysim.traces.readers.tables import Kind, Table, make_ids
-from analysim.traces.schema import CPU_MILLI, MEGABYTES
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 _LACKS = "pai_task_table.csv (plan_gpu)"
 _PERCENT = 100

@@ -24,6 +24,7 @@ from analysim.traces.readers import (
     tiresias,
 )
 from analysim.traces.readers.format import Format, Sample
+from analysim.traces.readers.not_jobs import describe_other
 from analysim.traces.streams import read_head
 
 FORMATS: tuple[Format, ...] = (
@@ -56,7 +57,8 @@ OWN_FORMATS = ("csv", "parquet")
 def find_format(path: Path, name: str | None = None) -> Format | None:
     """Return the format called ``name``, or the one that a file's content shows; None for our own schema.
 
-    Raises ``UserError`` for an unknown name and ``TraceError`` for a file that two formats claim.
+    Raises ``UserError`` for an unknown name, ``TraceError`` for a file that two formats claim or that holds no
+    jobs but nodes, quotas or switches.
     """
     if name in OWN_FORMATS:
         return None
@@ -68,6 +70,10 @@ def find_format(path: Path, name: str | None = None) -> Format | None:
     if not path.is_file():
         return None
     sample = take_sample(path)
+    other = describe_other(sample)
+    if other is not None:
+        what, remedy = other
+        raise TraceError(f"{path} is {what}.", remedy.replace("FILE", str(path)))
     found = [each for each in FORMATS if each.recognises(sample)]
     if len(found) > 1:
         names = " and ".join(each.name for each in found)

@@ -33,8 +33,7 @@ from analysim.traces.readers.slurm_values import (
     read_tres,
     requested_memory,
 )
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import MICROSECONDS
+from analysim.units import CPU_MILLI, MICROSECONDS
 
 Integers = npt.NDArray[np.int64]
 

@@ -30,8 +30,7 @@ from analysim.traces.readers.slurm_values import (
     read_nodes,
     read_state,
 )
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import MICROSECONDS
+from analysim.units import CPU_MILLI, MICROSECONDS
 
 LACKS = "tres.allocated or tres.requested (sacct --json)"
 _AT_ONCE = 10_000

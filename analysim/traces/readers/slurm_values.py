@@ -14,8 +14,7 @@ from analysim.config.nodes import expand_names
 from analysim.errors import ConfigError
 from analysim.traces.cells import LARGEST
 from analysim.traces.log import UNKNOWN
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
 ABSENT = frozenset({"", "unknown", "none", "(null)", "null", "n/a", "none assigned", "invalid"})
 """What sacct writes, in any case, where there is nothing to tell."""

@@ -11,8 +11,7 @@ from analysim.traces.log import Account, Log
 from analysim.traces.readers.amounts import scale
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.tables import Kind, has_columns, read_table
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "job_name": "id",

@@ -21,8 +21,7 @@ from analysim.traces.readers.amounts import Integers, difference, scale, spread_
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.simulator_jobs import told_ids
 from analysim.traces.readers.tables import Kind, Table, read_table
-from analysim.traces.schema import CPU_MILLI
-from analysim.units import GPU_MILLI, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "id_job": "id",

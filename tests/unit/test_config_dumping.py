@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from analysim.config.cluster import ClusterConfig
+from analysim.config.cluster import ClusterConfig, Partition
+from analysim.config.dumping import as_written
 from analysim.config.fields import DurationUs, Model
 from analysim.config.run import RunConfig
-from analysim.run.dumping import as_written
 
 
 def test_durations_are_written_in_seconds() -> None:
@@ -58,3 +58,9 @@ def test_options_of_a_policy_with_a_list_of_durations() -> None:
 
     assert as_written(Options()) == {"thresholds": [3600], "factor": 2.0}
     assert Options.model_validate(as_written(Options())) == Options()
+
+
+def test_without_defaults_only_what_was_chosen_is_written_and_names_come_first() -> None:
+    partition = Partition.model_validate({"name": "p", "guarantee": 8, "limits": {}, "time_limit": "1h"})
+    written = as_written(partition, defaults=False)
+    assert list(written.items()) == [("name", "p"), ("guarantee", 8), ("time_limit", 3600)]
