@@ -74,14 +74,14 @@ def test_pods_become_jobs(tmp_path: Path) -> None:
     trace = read(tmp_path, "\n".join([HEADER, *ROWS]))
     assert (trace.format, trace.time_origin) == ("openb", None)
     jobs = trace.frame.set_index("job_id")
-    assert jobs["gpu_milli"].to_dict() == {"p-0": 1_000, "p-1": 8_000, "p-2": 1_000, "p-4": 0}
-    assert jobs["gpus_per_node"].to_dict() == {"p-0": 1, "p-1": 8, "p-2": 1, "p-4": 0}
+    assert jobs["gpu_milli"].to_dict() == {"p-0": 1_000, "p-1": 8_000, "p-2": 1_000, "p-3": 2_000, "p-4": 0}
+    assert jobs["gpus_per_node"].to_dict() == {"p-0": 1, "p-1": 8, "p-2": 1, "p-3": 2, "p-4": 0}
     assert (jobs["cpu_milli"]["p-1"], jobs["memory_mb"]["p-1"]) == (88_000, 327_680)
     assert (jobs["submit_us"]["p-1"], jobs["recorded_start_us"]["p-1"]) == (10 * SECOND, 20 * SECOND)
     assert jobs["duration_us"].to_dict() == {
-        name: each * SECOND for name, each in (("p-0", 895), ("p-1", 90), ("p-2", 370), ("p-4", 9))
+        name: each * SECOND for name, each in (("p-0", 895), ("p-1", 90), ("p-2", 370), ("p-3", 860), ("p-4", 9))
     }
-    assert jobs["status"].to_dict() == {"p-0": "Running", "p-1": "Succeeded", "p-2": "Running", "p-4": "Failed"}
+    assert jobs["status"].to_dict() == {"p-0": "Running", "p-1": "Succeeded", "p-2": "Running", "p-3": "Pending", "p-4": "Failed"}
 
 
 def test_a_part_of_a_gpu_becomes_a_whole_one(tmp_path: Path) -> None:
@@ -89,9 +89,12 @@ def test_a_part_of_a_gpu_becomes_a_whole_one(tmp_path: Path) -> None:
     assert trace.account.repaired["a part of a GPU: gets a whole one"].tolist() == [1]
 
 
-def test_pending_pods_never_started(tmp_path: Path) -> None:
+def test_pending_pods_are_demand_all_the_same(tmp_path: Path) -> None:
     trace = read(tmp_path, "\n".join([HEADER, *ROWS]))
-    assert trace.account.set_aside["never started"].tolist() == [4]
+    assert trace.set_aside == {}
+    assert trace.account.repaired["never scheduled: asks for as long as the pod existed"].tolist() == [4]
+    pending = trace.frame[trace.frame["job_id"] == "p-3"]
+    assert pending[["duration_us", "recorded_start_us"]].to_numpy().tolist() == [[860 * SECOND, -1]]
 
 
 def test_running_pods_at_the_edge_of_the_window(tmp_path: Path) -> None:
@@ -102,8 +105,8 @@ def test_running_pods_at_the_edge_of_the_window(tmp_path: Path) -> None:
 
 def test_types_are_told_once_and_qos_is_a_priority(tmp_path: Path) -> None:
     jobs = read(tmp_path, "\n".join([HEADER, *ROWS])).frame.set_index("job_id")
-    assert jobs["gpu_type"].to_dict() == {"p-0": "", "p-1": "V100M16|V100M32", "p-2": "T4", "p-4": ""}
-    assert jobs["priority"].to_dict() == {"p-0": 2, "p-1": 1, "p-2": 0, "p-4": 2}
+    assert jobs["gpu_type"].to_dict() == {"p-0": "", "p-1": "V100M16|V100M32", "p-2": "T4", "p-3": "", "p-4": ""}
+    assert jobs["priority"].to_dict() == {"p-0": 2, "p-1": 1, "p-2": 0, "p-3": 2, "p-4": 2}
 
 
 def test_files_without_times_still_tell_their_jobs(tmp_path: Path) -> None:
@@ -203,9 +206,8 @@ def test_the_published_file() -> None:
     trace = read_trace(shared_file("traces/openb/openb_pod_list_default.csv"))
     facts = describe(trace)
     assert (facts["format"], facts["rows"], facts["max_gpus"]) == ("openb", 8_152, 8)
-    assert facts["jobs"] + sum(trace.set_aside.values()) == 8_152
-    assert set(trace.set_aside) == {"never started"}
-    assert not trace.frame["status"].eq("Pending").any()
+    assert (facts["jobs"], trace.set_aside) == (8_152, {})
+    assert trace.frame["status"].eq("Pending").sum() == 897
 
 
 @pytest.mark.parametrize("variant", ["gpuspec33", "gpushare40", "multigpu20"])

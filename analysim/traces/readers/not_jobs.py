@@ -40,7 +40,7 @@ def describe_other(sample: Sample) -> tuple[str, str] | None:
     """Say what a file is that comes with a trace but holds no jobs, and the remedy; None where it is not known.
 
     The first completes "FILE is ...", the second is a sentence that names the command which takes the file.
-    It reads no more than the sample (and the first name in
+    It is asked only of files that no format recognises, reads no more than the sample (and the first name in
     a tar archive), and never raises.
     """
     for describe in _DESCRIPTIONS:

@@ -100,13 +100,18 @@ def _timeless(account: Account, row: Integers) -> dict[str, Any]:
 def _times(table: Table, account: Account) -> dict[str, Any]:
     """Times of a pod: its phase is the last one seen, so that a Running one ended with its deletion as well.
 
-    Where that is the last moment of the file, it is the edge of the window: the pod went on.
+    Where that is the last moment of the file, it is the edge of the window: the pod went on. A pod that was never
+    scheduled is demand all the same, which another cluster or policy may have met: it asks for its lifetime.
     """
     start, end = (table.scaled(name, MICROSECONDS) for name in ("scheduled_time", "deletion_time"))
     running = (table.text("pod_phase") == "Running").to_numpy() & (start != UNKNOWN) & (end != UNKNOWN)
     account.repair("still running at the edge of the window: runs until then", table.row[running & (end == end.max())])
+    submit = table.scaled("creation_time", MICROSECONDS)
+    never = (start == UNKNOWN) & (end != UNKNOWN) & (submit != UNKNOWN)
+    account.repair("never scheduled: asks for as long as the pod existed", table.row[never])
     return {
-        "submit_us": table.scaled("creation_time", MICROSECONDS),
+        "submit_us": submit,
+        "duration_us": np.where(never, end - submit, UNKNOWN),
         "recorded_start_us": start,
         "recorded_end_us": np.where(start == UNKNOWN, UNKNOWN, end),
     }

@@ -64,7 +64,7 @@ def find_kind(sample: Sample) -> str:
     rows = [line.split(",") for line in sample.lines[:_ROWS] if line.strip()]
     for kind, layout in _LAYOUTS.items():
         data = rows[1:] if rows[:1] == [list(layout.names)] else rows
-        if rows and all(_fits(row, layout) for row in data):
+        if data and all(_fits(row, layout) for row in data):
             return kind
     return ""
 

@@ -70,11 +70,11 @@ def find_format(path: Path, name: str | None = None) -> Format | None:
     if not path.is_file():
         return None
     sample = take_sample(path)
-    other = describe_other(sample)
+    found = [each for each in FORMATS if each.recognises(sample)]
+    other = describe_other(sample) if not found else None
     if other is not None:
         what, remedy = other
         raise TraceError(f"{path} is {what}.", remedy.replace("FILE", str(path)))
-    found = [each for each in FORMATS if each.recognises(sample)]
     if len(found) > 1:
         names = " and ".join(each.name for each in found)
         raise TraceError(f"{path} could be {names}.", f"Say which with --trace-format {found[0].name}.")
