@@ -31,7 +31,7 @@ def sample(text: str, name: str = "file") -> Sample:
             "Kubernetes nodes",
             "kubernetes",
         ),
-        ("date,vcA,vcB,total\n2020-04-01,8,16,24\n", "GPUs of each virtual cluster", "helios"),
+        ("date,vcA,vcB,total\n2020-04-01,8,16,24\n", "GPUs of each virtual cluster", "helios-quota"),
         ("machineId, number of GPUs, single GPU mem\nm0,2, 12GB\n", "a table of nodes", "philly"),
         (",machineId,number of GPUs\n0,m0,8\n", "a table of nodes", "philly"),
         ("vc,node num\n6214e9,64\n", "nodes per virtual cluster", "philly"),
