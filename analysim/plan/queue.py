@@ -12,7 +12,7 @@ Entry = tuple[Any, int, Job]
 
 _COMPACT_FROM = 1_024
 _BULK_FROM = 64
-_MOST_LATE = 512
+_MOST_LATE = 2_048
 
 
 class Queue:
