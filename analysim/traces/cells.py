@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import UserError
+from analysim.traces.moments import localise
 from analysim.traces.problems import Finding
 from analysim.traces.schema import Column, Kind
 from analysim.units import parse_duration
@@ -65,13 +67,15 @@ class Reading:
         return ~(self.absent | self.unread | self.too_large)
 
 
-def read_integers(column: Column, series: pd.Series, name: str) -> tuple[Reading, list[Finding]]:
+def read_integers(
+    column: Column, series: pd.Series, name: str, timezone: tzinfo | None = None
+) -> tuple[Reading, list[Finding]]:
     """Turn a column (called ``name`` in the file) of numbers, times or text into integers.
 
-    Times are rounded to the microsecond, amounts to thousandths. The findings are the cells that are no
-    such value, negative, or too large.
+    Times are rounded to the microsecond, amounts to thousandths; dates without a zone are of ``timezone``.
+    The findings are the cells that are no such value, negative, or too large.
     """
-    reading = _read(column, series)
+    reading = _read(column, series, timezone)
     unread = reading.unread | reading.absent if column.required else reading.unread
     negative = reading.integers < 0
     if column.kind == "integer":
@@ -109,16 +113,19 @@ def find_cells(kind: str, name: str, bad: Mask, what: str, remedy: str) -> Findi
     return Finding(kind, name, np.flatnonzero(bad), what, remedy)
 
 
-def _read(column: Column, series: pd.Series) -> Reading:
+def _read(column: Column, series: pd.Series, timezone: tzinfo | None) -> Reading:
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return _read_dates(series)
+        reading = _read_dates(series)
+        if timezone is not None and not isinstance(series.dtype, pd.DatetimeTZDtype):
+            _localise(reading, reading.present, timezone)
+        return reading
     if pd.api.types.is_timedelta64_dtype(series.dtype):
         spans = series.to_numpy("timedelta64[us]")
         absent = np.isnat(spans)
         return _blank(np.where(absent, 0, spans.astype(np.int64)), absent)
     if pd.api.types.is_numeric_dtype(series.dtype):
         return _read_numbers(series.to_numpy(), column)
-    return _read_text(series, column)
+    return _read_text(series, column, timezone)
 
 
 def _blank(integers: Integers, absent: Mask) -> Reading:
@@ -143,10 +150,10 @@ def _read_numbers(raw: npt.NDArray[Any], column: Column) -> Reading:
     return Reading(np.rint(values * column.scale).astype(np.int64), absent, unread, too_large)
 
 
-def _read_text(series: pd.Series, column: Column) -> Reading:
+def _read_text(series: pd.Series, column: Column, timezone: tzinfo | None) -> Reading:
     """Read a column that is not numbers throughout: dates, durations such as 1h30m, or stray text."""
     if column.kind == "time":
-        dates = _read_mostly_dates(series, column)
+        dates = _read_mostly_dates(series, column, timezone)
         if dates is not None:
             return dates
     absent = series.isna().to_numpy() | series.str.lower().isin(_ABSENT_WORDS).to_numpy(bool)
@@ -159,7 +166,7 @@ def _read_text(series: pd.Series, column: Column) -> Reading:
     return reading
 
 
-def _read_mostly_dates(series: pd.Series, column: Column) -> Reading | None:
+def _read_mostly_dates(series: pd.Series, column: Column, timezone: tzinfo | None) -> Reading | None:
     """Read text that is ISO 8601 dates for the most part; None where it is something else.
 
     Years and dates without hyphens are digits only: what the first cell is decides how they are read.
@@ -176,8 +183,16 @@ def _read_mostly_dates(series: pd.Series, column: Column) -> Reading | None:
     reading.absent[unread] = False
     reading.unread[unread] = True
     reading.too_large = reading.integers > LARGEST
-    reading.zones = int(series.str.contains(_ZONE, na=False).sum()) if column.name == "submit_time" else 0
+    if column.name == "submit_time" or timezone is not None:
+        zoned = series.str.contains(_ZONE, na=False).to_numpy(bool)
+        reading.zones = int(zoned.sum())
+        if timezone is not None:
+            _localise(reading, reading.present & ~zoned, timezone)
     return reading
+
+
+def _localise(reading: Reading, naive: Mask, timezone: tzinfo) -> None:
+    reading.integers[naive] = localise(reading.integers[naive], timezone)
 
 
 def _read_dates(series: pd.Series) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ class Draft:
     collected in ``findings`` instead.
     """
 
-    def __init__(self, path: str | Path, columns: Mapping[str, str]) -> None:
+    def __init__(self, path: str | Path, columns: Mapping[str, str], timezone: tzinfo | None = None) -> None:
+        self._timezone = timezone
         self.file: TraceFile = open_trace_file(path)
         self.table: Table = (
             ColumnarTable(self.file) if self.file.format == "parquet" else DelimitedTable(self.file)
@@ -90,7 +91,7 @@ class Draft:
         else:
             series = self.table.column(name)
             series = series if _is_measure(series) else self.table.text(name)
-            self._readings[column.name], findings = read_integers(column, series, name)
+            self._readings[column.name], findings = read_integers(column, series, name, self._timezone)
         self.findings += findings
 
     def _check_gangs(self) -> None:
@@ -146,7 +147,9 @@ class Draft:
     def _note_zones(self, submit: Reading, first: int) -> None:
         dated = int(submit.present.sum())
         moment = _EPOCH + timedelta(microseconds=first)
-        if submit.zones == 0:
+        if submit.zones < dated and self._timezone is not None:
+            self.notes.append(f"Times without a time zone are read as {self._timezone}.")
+        elif submit.zones == 0:
             moment = moment.replace(tzinfo=None)
         elif submit.zones < dated:
             self.notes.append(

@@ -78,6 +78,11 @@ def _naive(texts: pd.Series, timezone: tzinfo | None) -> Integers:
     return _localise(pd.to_datetime(texts, format="ISO8601", errors="coerce"), timezone)
 
 
+def localise(moments: Integers, timezone: tzinfo) -> Integers:
+    """Turn microseconds since 1970 by the clock on the wall of a zone into those in UTC."""
+    return _localise(pd.Series(moments.astype("datetime64[us]")), timezone)
+
+
 def _localise(stamps: pd.Series, timezone: tzinfo | None) -> Integers:
     if timezone in (None, UTC):
         return _microseconds(stamps)

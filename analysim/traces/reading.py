@@ -67,7 +67,7 @@ def _stem(name: str) -> str:
 
 
 def _read_schema(path: str | Path, columns: Mapping[str, str], options: ReadOptions) -> Trace:
-    draft = Draft(path, columns)
+    draft = Draft(path, columns, options.timezone)
     if draft.findings:
         raise to_error(draft.problems())
     return Trace(
