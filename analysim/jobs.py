@@ -429,5 +429,6 @@ JOB_VIEWS: Mapping[str, type[Job]] = {
     "history": Job,
     "estimate": EstimatedJob,
     "oracle": OracleJob,
+    "record": OracleJob,
 }
 """What a policy of each declared knowledge is handed."""

@@ -27,7 +27,8 @@ _ONE: dict[Kind, str] = {"policies": "policy", "topologies": "topology", "traces
 def find(kind: Kind, name: str) -> Path:
     """Find a file by an explicit path or by its name on the shelves.
 
-    A path is whatever has a folder in it, or names an existing file with its suffix.
+    A path is whatever has a folder in it, or names an existing file with its suffix; one without is a path where
+    nothing on the shelves has its name.
     Raises ``ShelfError`` for a missing file, an unknown name, or one name with two different contents.
     """
     path = Path(name).expanduser()
@@ -38,6 +39,8 @@ def find(kind: Kind, name: str) -> Path:
     if _has_folder(name):
         raise ShelfError(f"{name}: no such {_ONE[kind]} file.", _beside(path))
     hits = [each for listed, each in list_shelf(kind) if name in (listed, each.name)]
+    if not hits and path.is_file():  # as cluster_job_log, a file without a suffix
+        return path
     if not hits:
         names = dict.fromkeys(listed for listed, _ in list_shelf(kind))
         raise ShelfError(f"No {_ONE[kind]} is called {name!r}, here or on the shelf.", suggest(name, names))

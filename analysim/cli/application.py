@@ -9,6 +9,7 @@ import typer
 from analysim._version import __version__
 from analysim.cli.comparing import compare
 from analysim.cli.failures import Commands
+from analysim.cli.fidelity import fidelity
 from analysim.cli.plotting import plot
 from analysim.cli.policies import policies
 from analysim.cli.rerunning import rerun
@@ -28,7 +29,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     application.callback()(_root)
-    for command in (simulate, compare, plot, rerun):
+    for command in (simulate, compare, fidelity, plot, rerun):
         application.command()(command)
     for name, group in (("policies", policies), ("topologies", topologies), ("trace", trace)):
         application.add_typer(group, name=name)

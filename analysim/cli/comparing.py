@@ -39,6 +39,7 @@ def compare(
     seed: options.Seed = None,
     load: options.Load = None,
     window: options.Window = None,
+    initial: options.Initial = None,
     measure: options.Measure = None,
     until: options.Until = None,
     estimates: options.Estimates = None,

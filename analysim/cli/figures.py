@@ -47,6 +47,7 @@ RESULT_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("mean_slowdown", "mean slowdown", format_number),
     ("mean_bounded_slowdown", "mean bounded slowdown", format_number),
     ("makespan_s", "makespan", format_seconds),
+    ("fill_up_s", "filled up after", format_seconds),
     ("allocated_utilisation", "allocated utilisation", show_share),
     ("productive_utilisation", "productive utilisation", show_share),
     ("fragmentation.unusable_share", "free GPUs unusable", show_share),

@@ -31,6 +31,10 @@ Load = Annotated[
 Window = Annotated[
     str | None, typer.Option(metavar="A:B", help="Only jobs submitted in it, since the first submit: 0d:30d.")
 ]
+Initial = Annotated[
+    bool | None,
+    typer.Option("--initial", help="Jobs recorded as running when the window begins hold GPUs from then on."),
+]
 Measure = Annotated[
     str | None,
     typer.Option(
@@ -90,6 +94,7 @@ _RUN_FIELDS = (
     "seed",
     "load",
     "window",
+    "initial",
     "measure",
     "until",
     "estimates",

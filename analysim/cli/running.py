@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analysim.tables import TableFormat
 
 
-def _tell_understanding(inputs: Inputs, talk: Talk) -> None:
+def tell_understanding(inputs: Inputs, talk: Talk) -> None:
     """Say what the inputs were understood to be, before anything runs."""
     from analysim.run.understanding import understand
 
@@ -49,14 +49,14 @@ def run_into(
 
     with NewRunFolder(target, force=keep.force, numbered=keep.numbered) as folder:
         if tell:
-            _tell_understanding(inputs, talk)
-        run = _run_shown(inputs, stopwatch, talk, check=check)
+            tell_understanding(inputs, talk)
+        run = run_shown(inputs, stopwatch, talk, check=check)
         run = run.write(folder, table_format=keep.table_format, figures=keep.figures)
-    _tell_rejected(run, talk)
+    tell_rejected(run, talk)
     return run
 
 
-def _run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) -> Run:
+def run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) -> Run:
     """Simulate and show how far it is."""
     from analysim.run.execution import execute
     from analysim.study.runs import Run
@@ -65,13 +65,16 @@ def _run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool)
     start_s = to_seconds(int(inputs.trace.frame["submit_us"].iloc[0]))
     with shown_progress(talk, inputs.policy.name, start_s) as report, stopwatch.timing("simulate"):
         execution = execute(inputs, check=check, report=report)
+    waiting = execution.facts["initial_waiting"]
+    if waiting:
+        talk.warn(f"{waiting:,} of {len(inputs.trace.initial):,} jobs that ran when the trace begins do not fit: they wait")
     jobs, spent = len(execution.tables.jobs), execution.facts["engine_seconds"]
     rate = jobs / max(spent, 1e-9)
     talk.say(f"{inputs.policy.name}: simulated {jobs:,} jobs in {spent:.2f} s, {rate:,.0f} jobs/s")
     return Run.of(execution, stopwatch)
 
 
-def _tell_rejected(run: Run, talk: Talk) -> None:
+def tell_rejected(run: Run, talk: Talk) -> None:
     """Say how many jobs can never run on this cluster, and why."""
     rejected = run.tables.rejected
     for reason, count in rejected["reason"].value_counts(sort=False).items():

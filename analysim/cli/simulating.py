@@ -27,6 +27,7 @@ def simulate(
     seed: options.Seed = None,
     load: options.Load = None,
     window: options.Window = None,
+    initial: options.Initial = None,
     measure: options.Measure = None,
     until: options.Until = None,
     estimates: options.Estimates = None,

@@ -94,6 +94,8 @@ def infer(
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="File to write. Default: stdout.")
     ] = None,
     column: options.Columns = [],  # noqa: B006
+    trace_format: options.FormatName = None,
+    timezone: options.Timezone = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -101,10 +103,11 @@ def infer(
     """Write the cluster that a trace runs on without --topology, as a file to edit."""
     from analysim import shelf
     from analysim.clusters import cluster_of_nodes, cluster_text, infer_cluster, write_cluster
-    from analysim.traces import read_trace
+    from analysim.traces import read_trace, require_gpus
 
     talk = Talk(quiet=quiet)
-    loaded = read_trace(shelf.find("traces", trace), read_columns(column))
+    path = shelf.find("traces", trace)
+    loaded = require_gpus(read_trace(path, read_columns(column), format=trace_format, timezone=timezone))
     cluster = cluster_of_nodes(loaded) or infer_cluster(loaded)
     if out is not None:
         write_cluster(cluster, out, force=force)

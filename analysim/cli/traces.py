@@ -1,20 +1,24 @@
-"""``analysim trace``: describe, validate and generate."""
+"""``analysim trace``: describe, validate and generate; the commands that shape traces are put beside them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysim.cli import options
+from analysim.cli import options, shaping
 from analysim.cli.configuration import read_columns
-from analysim.cli.figures import NOTHING, show_share
-from analysim.cli.talk import Talk, print_json, print_table
+from analysim.cli.describing import print_description, print_rows
+from analysim.cli.talk import Talk, print_json
 from analysim.errors import UserError
-from analysim.units import format_number, format_seconds
 
-trace = typer.Typer(help="Traces: describe, validate, and generate synthetic ones.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from analysim.traces import Trace
+
+trace = typer.Typer(
+    help="Traces: describe, validate, convert, shape, and generate synthetic ones.", no_args_is_help=True
+)
 
 TraceArgument = Annotated[str, typer.Argument(metavar="TRACE", help="A path or a name on the shelf.")]
 
@@ -22,58 +26,79 @@ TraceArgument = Annotated[str, typer.Argument(metavar="TRACE", help="A path or a
 @trace.command()
 def describe(
     name: TraceArgument,
+    topology: Annotated[
+        str | None, typer.Option(metavar="C", help="Cluster to hold the demand against: a path or a name on the shelf.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw a page of figures: .png or .svg.")
+    ] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="List the rows that were set aside or repaired.")] = False,
     column: options.Columns = [],  # noqa: B006  # Typer copies it
+    trace_format: options.FormatName = None,
+    timezone: options.Timezone = None,
     as_json: options.Json = False,
+    quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Sum a trace up: how much it is, whose, and how it arrives."""
+    """Sum a trace up: how much it is, whose, how it arrives, and what became of its rows."""
     from analysim import shelf
-    from analysim.traces import describe, read_trace
+    from analysim.traces import describe, describe_rows, read_trace, tell_account, tell_reading
+    from analysim.units import parse_timezone
 
-    loaded = read_trace(shelf.find("traces", name), read_columns(column))
-    facts = describe(loaded)
-    talk = Talk(quiet=False)
-    for note in loaded.notes:
-        talk.say(f"note: {note}")
+    if figure is not None:
+        _check_figure(figure)
+    cluster_gpus = shaping.gpus_of(topology) if topology is not None else None
+    loaded = read_trace(shelf.find("traces", name), read_columns(column), format=trace_format, timezone=timezone)
+    talk = Talk(quiet=quiet)
+    for line in (*tell_reading(loaded), *(f"note: {each}" for each in (*tell_account(loaded), *loaded.notes))):
+        talk.say(line)
+    zone = parse_timezone(timezone) if timezone else None
+    facts = describe(loaded, timezone=zone, cluster_gpus=cluster_gpus)
     if as_json:
-        print_json(facts)
-        return
-    rows = [[key, _show(key, value)] for key, value in facts.items() if not isinstance(value, (list, dict))]
-    rows += [[f"set aside: {reason}", f"{count:,}"] for reason, count in facts["set_aside"].items()]
-    print_table(rows, header=False)
-    print()
-    sizes = [
-        [row["gpus"], f"{row['jobs']:,}", show_share(row["jobs_share"]), show_share(row["gpu_time_share"])]
-        for row in facts["sizes"]
-    ]
-    print_table([["GPUs", "jobs", "share of jobs", "of GPU-time"], *sizes])
+        print_json(facts | describe_rows(loaded))
+    else:
+        print_description(facts)
+        if rows:
+            print_rows(loaded)
+    if figure is not None:
+        from analysim.report.trace_page import draw_trace
+        from analysim.traces import trace_arrays
+
+        draw_trace(facts, trace_arrays(loaded), figure)
+        talk.say(f"wrote {figure}")
 
 
-def _show(key: str, value: object) -> str:
-    if value is None:
-        return NOTHING
-    if isinstance(value, (int, float)):
-        show = format_seconds if key.endswith("_s") else show_share if key.endswith("_share") else format_number
-        return show(value)
-    return str(value)
+def _check_figure(path: Path) -> None:
+    from analysim.report.trace_page import check_name
+
+    check_name(path)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: there is no folder for it, or it is one.", "Name a file in a folder that is there.")
 
 
 @trace.command()
 def validate(
     name: TraceArgument,
     column: options.Columns = [],  # noqa: B006
+    trace_format: options.FormatName = None,
+    timezone: options.Timezone = None,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """List all problems of a trace file, counted by kind (exit code 2 when there are any)."""
+    """List all problems of a trace file, counted by kind (exit code 2 when there are any).
+
+    Of a log in another format than our schema it tells what was set aside and repaired, which is no problem.
+    """
     from dataclasses import asdict
 
     from analysim import shelf
-    from analysim.traces import find_problems
+    from analysim.traces import check_trace
 
     path = shelf.find("traces", name)
-    problems = find_problems(path, read_columns(column))
-    if as_json:
+    problems, log = check_trace(path, read_columns(column), format=trace_format, timezone=timezone)
+    if log is not None:
+        _print_account(log, as_json)
+    elif as_json:
         print_json([asdict(problem) for problem in problems])
     elif not problems:
         print(f"{path}: no problems")
@@ -81,6 +106,25 @@ def validate(
         print(f"{problem.count:>9,}  {problem.kind}: {problem.message} {problem.remedy}")
     if problems:
         raise typer.Exit(2)
+
+
+def _print_account(log: Trace, as_json: bool) -> None:
+    from analysim.traces import describe_rows, tell_first_rows, tell_rows
+
+    books = (("set aside", log.set_aside), ("repaired", log.account.repairs()))
+    if as_json:
+        counts: dict[str, Any] = {what.replace(" ", "_"): book for what, book in books}
+        print_json({"format": log.format, "rows": log.rows, "jobs": len(log.frame), **counts, **describe_rows(log)})
+        return
+    print(f"{log.path}: no problems; {log.format}, {tell_rows(log)}")
+    for what, book in books:
+        for reason, count in book.items():
+            print(f"{count:>9,}  {what}: {reason} ({tell_first_rows(log, what, reason)})")
+
+
+for command, name in ((shaping.convert, "convert"), (shaping.slice_, "slice"), (shaping.scale, "scale")):
+    trace.command(name)(command)
+trace.command("anonymise")(shaping.anonymise)
 
 
 @trace.command()
@@ -107,8 +151,7 @@ def generate(
     from analysim.config.loading import apply_settings
     from analysim.traces import generate, write_trace
 
-    if out.exists() and not force:
-        raise UserError(f"{out} is there already.", "Choose another name, or replace it with --force.")
+    shaping.refuse_existing(out, force)
     fields = apply_settings({}, [f"policy.{setting}" for setting in settings])
     frame = generate(
         profile, jobs=jobs, seed=seed, gpus=gpus, load=load, span=span, options=fields.get("options")

@@ -23,6 +23,7 @@ class RunConfig(Model):
     seed: int = 0
     load: PositiveFloat | None = Field(default=None, description="scale inter-arrival times to this load")
     window: str | None = None
+    initial: bool = Field(default=False, description="jobs recorded as running when the window begins hold GPUs then")
     measure: str | None = None
     until: DurationUs | None = None
     estimates: str | None = Field(default=None, description="exact, factor:F or lognormal:S")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree
 from analysim.config.cluster import QuotaChange
+from analysim.config.nodes import expand_names
 from analysim.engine.stints import close_stint, waiting_pieces
-from analysim.errors import AnalysimError, IllegalDecision, PolicyFailure, TraceError
+from analysim.errors import AnalysimError, ConfigError, IllegalDecision, PolicyFailure, TraceError
 from analysim.jobs import Job, State, Workload
 from analysim.plan.blocked import REASONS
 from analysim.plan.plan import Plan
@@ -108,6 +109,26 @@ def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
     release = books.releases.get(job.rank)
     if release is not None and release.from_us == now:
         simulation.arm_release(release)
+
+
+def start_initial(simulation: Simulation, plan: Plan) -> None:
+    """Start the jobs that ran when the trace begins, before the first pass; what does not fit waits like any other."""
+    workload, index_of = simulation.workload, simulation.topology.index_of
+    asked = [job for job in simulation.books.fresh if job.id in simulation.initial]
+    simulation.initial = frozenset()
+    for job in asked:
+        names = _names_in(str(workload.value("recorded_node", job.rank)))
+        known = bool(names) and all(name in index_of for name in names)
+        if not (known and plan.start(job, where=names)) and not plan.start(job):
+            simulation.initial_waiting += 1
+
+
+def _names_in(text: str) -> list[str]:
+    """Node names of a recorded list; none where it is no list of names."""
+    try:
+        return list(dict.fromkeys(expand_names(text))) if text else []
+    except ConfigError:
+        return []
 
 
 # -- whom to blame ---------------------------------------------------------------------------------------

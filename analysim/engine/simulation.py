@@ -64,7 +64,8 @@ class Progress:
 class Simulation:
     """One run of a policy over a trace on a cluster.
 
-    ``frame`` has the canonical columns of a trace, sorted by (submit, id). ``advance`` and ``commit`` are the
+    ``frame`` has the canonical columns of a trace, sorted by (submit, id); ``initial`` are the ids of jobs that hold
+    GPUs when it begins, where they were recorded if the cluster has those nodes. ``advance`` and ``commit`` are the
     primitives; ``run`` is a loop over them. Raises ``PolicyFailure`` when the policy fails or breaks the rules.
     """
 
@@ -78,6 +79,7 @@ class Simulation:
         check: bool = False,
         report: Callable[[Progress], None] | None = None,
         skip_shapes: bool = True,
+        initial: frozenset[Any] = frozenset(),
     ) -> None:
         self.policy = policy
         self.topology = Topology(cluster)
@@ -95,6 +97,8 @@ class Simulation:
         self.events = 0
         self.rounds = 0
         self.starved: list[str] = []
+        self.initial = initial
+        self.initial_waiting = 0
         self.ended = 0
         self.finished_us = self.start_us
         self.seconds = 0.0
@@ -432,6 +436,8 @@ class Simulation:
         with passes.blaming(self):
             self.policy.begin(self.plan)
         while (plan := self.advance()) is not None:
+            if self.initial:
+                passes.start_initial(self, plan)
             try:
                 answer = schedule(plan)
             except (Exception, SystemExit) as error:
@@ -459,4 +465,5 @@ class Simulation:
             "placements": self.books.placements,
             "engine_seconds": self.seconds,
             "starved": self.starved,
+            "initial_waiting": self.initial_waiting,
         }

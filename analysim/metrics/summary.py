@@ -40,6 +40,7 @@ def summarise(tables: RunTables, measure: tuple[float, float] | None = None) -> 
         "offered_load": _offered_load(record),
         **job_figures(jobs, with_gpus),
         "makespan_s": _makespan_s(record),
+        "fill_up_s": _fill_up_s(record),
         "allocated_utilisation": work.held / work.up if work.up else None,
         "productive_utilisation": work.productive / work.up if work.up else None,
         "fragmentation": _fragmentation(record, interval),
@@ -61,6 +62,20 @@ def _offered_load(record: Record) -> float | None:
 def _makespan_s(record: Record) -> float | None:
     ended = bool((record.jobs.end_us != NEVER).any()) or len(record.rows.end_us) > 0
     return (record.last_end_us - record.first_submit_us) / MICROSECONDS if ended else None
+
+
+def _fill_up_s(record: Record) -> float | None:
+    """Time until as many GPUs are held as are on average between first and last submit; None where none are."""
+    rows, first = record.rows, record.first_submit_us
+    last = int(record.jobs.submit_us.max(initial=NEVER))
+    held = exact_sum(rows.gpus * (np.clip(rows.end_us, first, last) - np.clip(rows.start_us, first, last)))
+    if last <= first or not held:
+        return None
+    times, place = np.unique(np.concatenate((rows.start_us, rows.end_us)), return_inverse=True)
+    changes = np.zeros(len(times), np.int64)
+    np.add.at(changes, place, np.concatenate((rows.gpus, -rows.gpus)))
+    reached = np.cumsum(changes) * (last - first) >= held
+    return (int(times[reached.argmax()]) - first) / MICROSECONDS
 
 
 def _fragmentation(record: Record, interval: Interval) -> dict[str, Figure]:

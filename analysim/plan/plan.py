@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from analysim.cluster.capacity import Capacity
 from analysim.cluster.partitions import Leaf
-from analysim.errors import IllegalDecision, KnowledgeError
+from analysim.config.nodes import expand_names
+from analysim.errors import ConfigError, IllegalDecision, KnowledgeError
 from analysim.jobs import Job, Placement, State
 from analysim.plan import moves, search
 from analysim.plan.blocked import Blocked
@@ -17,6 +18,7 @@ from analysim.plan.gathering import gpus_on
 from analysim.plan.orders import Order
 from analysim.plan.room import Room
 from analysim.plan.search import Placer
+from analysim.plan.shadow import Shadow
 from analysim.plan.snapshot import Snapshot
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
@@ -27,7 +29,7 @@ MODES = ("checkpoint", "kill", "suspend", "cancel")
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
-_LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3}
+_LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3, "record": 4}
 
 
 class Plan:
@@ -136,6 +138,23 @@ class Plan:
         """The user's estimate of the productive run time; for an oracle without one, the truth."""
         self._need("estimate", "plan.estimate")
         return int(job.estimate)
+
+    def recorded_start(self, job: Job) -> int | None:
+        """When a job started in reality; None where the trace does not tell."""
+        self._need("record", "plan.recorded_start")
+        start = job.source.amount("recorded_start_us", job.rank)
+        return start if start >= 0 else None
+
+    def recorded_nodes(self, job: Job) -> list[int]:
+        """Indexes of the nodes on which a job ran in reality; empty where the trace or the topology lacks any."""
+        self._need("record", "plan.recorded_nodes")
+        text = str(job.source.value("recorded_node", job.rank))
+        try:
+            names = dict.fromkeys(expand_names(text)) if text else {}
+        except ConfigError:
+            return []
+        nodes = [self.books.topology.index_of.get(name, -1) for name in names]
+        return [] if -1 in nodes else nodes
 
     def _need(self, knowledge: str, what: str) -> None:
         if self._knowledge < _LEVELS[knowledge]:
@@ -257,6 +276,12 @@ class Plan:
             return None
         return self._room(by, settled).reclaim(job)
 
+    def shadow(self, job: Job, by: Order) -> Shadow:
+        """Find when a waiting job starts if running jobs end in ``by``, an order by ``plan.ends``; see ``backfill``."""
+        self._need("estimate", "plan.shadow")
+        self._check_order(by)
+        return Shadow(self, job, by)
+
     def _room(self, by: Order, settled: int) -> Room:
         room = self._rooms.get((by, settled))
         if room is None:
@@ -300,6 +325,13 @@ class Plan:
         elif job not in books.touched:
             books.touched[job] = None
         return placement
+
+    def backfill(self, job: Job, shadow: Shadow) -> Placement | Blocked:
+        """Start a waiting job unless it would, by the estimates, delay the one to which ``shadow`` is promised.
+
+        Falsy with the reason, "behind" where only that is in the way. The promise holds for this pass.
+        """
+        return shadow.backfill(job)
 
     def touch(self, job: Job, before: Snapshot | None) -> None:
         """Remember what a job was when the pass began, at the first change to it."""

@@ -4,6 +4,7 @@ from analysim.jobs import Job, Placement
 from analysim.plan.blocked import Blocked
 from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
+from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.placement import PLACERS, Placer, RackFirst
@@ -23,6 +24,7 @@ __all__ = [
     "Plan",
     "Policy",
     "RackFirst",
+    "Shadow",
     "Trial",
     "seconds",
     "to_seconds",

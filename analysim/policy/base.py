@@ -11,8 +11,9 @@ from analysim.config.fields import DurationUs, Model
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
 
-Knowledge = Literal["none", "history", "estimate", "oracle"]
-"""What a policy may know of durations; the plan enforces it and every table shows it."""
+Knowledge = Literal["none", "history", "estimate", "oracle", "record"]
+"""What a policy may know of durations; the plan enforces it and every table shows it. "record" is for what repeats
+the past: it also sees when and where jobs really started."""
 
 Attention = Literal["all", "news", "room"]
 """For which arrivals there is a pass: "all"; "news": not for a job that arrives behind a waiting one with the same

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysim.report.scales import PERCENT, SHORTEST_SHOWN_S, size_text, use_duration_ticks
@@ -57,16 +58,21 @@ def draw_distribution(curves: Sequence[Curve], column: str, title: str, caption:
     if not curves:
         write_instead(axes, "no completed GPU jobs")
         return figure
+    plot_curves(axes, curves)
+    axes.set_ylabel("share of completed GPU jobs")
+    axes.set_xlabel(AXIS_NAMES[column])
+    return figure
+
+
+def plot_curves(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Plot distribution functions, none of them empty, with their legend above."""
     lines = [axes.plot(*_steps(curve.values_s), drawstyle="steps-post", **curve.look)[0] for curve in curves]
     shortest = min(float(curve.values_s.min()) for curve in curves)
     longest = max(float(curve.values_s.max()) for curve in curves)
     use_duration_ticks(axes, shortest, longest)
     axes.set_ylim(0, 1.005)
     axes.yaxis.set_major_formatter(PERCENT)
-    axes.set_ylabel("share of completed GPU jobs")
-    axes.set_xlabel(AXIS_NAMES[column])
     legend_above(axes, lines, [_legend_line(curve) for curve in curves])
-    return figure
 
 
 def _steps(values_s: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Any, Any]:

@@ -37,6 +37,7 @@ _DURATION_TICKS_S = (
     (36_000, "10 h"),
     *((86_400 * 10**power, f"{10**power:,} d") for power in range(7)),
 )
+_TENFOLDS = ("10 s", "10 min", "10 h")
 _UNIT_NAMES = {"s": "seconds", "min": "minutes", "h": "hours", "days": "days"}
 
 
@@ -146,10 +147,11 @@ def time_axis(tables: RunTables) -> TimeAxis:
     return TimeAxis(float(origin), float(max(last, origin)))
 
 
-def use_duration_ticks(axes: Axes, shortest_s: float, longest_s: float) -> None:
+def use_duration_ticks(axes: Axes, shortest_s: float, longest_s: float, *, narrow: bool = False) -> None:
     """Make the x axis logarithmic, with ticks at 1 s, 1 min, 1 h, 1 d and tenfolds of them.
 
-    Curves must be clipped to ``SHORTEST_SHOWN_S``; where that cut something, its tick reads "≤1 s".
+    On ``narrow`` axes the tenfolds below a day have no label where the range is wide. Curves must be clipped to
+    ``SHORTEST_SHOWN_S``; where that cut something, its tick reads "≤1 s".
     """
     low, high = max(shortest_s, SHORTEST_SHOWN_S), max(longest_s, SHORTEST_SHOWN_S)
     values = np.array([value for value, _ in _DURATION_TICKS_S], dtype=float)
@@ -158,7 +160,8 @@ def use_duration_ticks(axes: Axes, shortest_s: float, longest_s: float) -> None:
         high = float(values[(values > low) & (values >= high)].min())
     axes.set_xscale("log")
     axes.set_xlim(low / 1.15, high * 1.15)
-    names = {float(value): text for value, text in _DURATION_TICKS_S}
+    crowded = narrow and high > 1e4 * low
+    names = {float(value): text for value, text in _DURATION_TICKS_S if not (crowded and text in _TENFOLDS)}
     if shortest_s < SHORTEST_SHOWN_S:
         names[SHORTEST_SHOWN_S] = "≤1 s"
     multiples = [(factor * value, after) for value, after in pairwise(values) for factor in range(2, 10)]

@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysim.errors import RunFolderError
+from analysim.whole_file import whole_file
 
 PAGE_WIDTH_CM = 16.0
 """Width of every figure: the text width of an A4 page."""
@@ -37,6 +38,9 @@ PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY_BLUE, BLACK)
 """Okabe and Ito's colours (jfly.uni-koeln.de/color, 2008) without their yellow, which is lost on white."""
 
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.2, 1, 1.2, 1, 1.2)))
+
+_METADATA: dict[str, dict[str, Any]] = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
+"""Kinds of files, each without what differs between two of them: date and version."""
 
 _TITLE_CHARACTERS = 78
 _CAPTION_CHARACTERS = 96
@@ -109,21 +113,35 @@ def save_figure(figure: Figure, out: Path, name: str) -> list[Path]:
 
     The bytes depend on the data and on matplotlib's version only. Raises ``RunFolderError``.
     """
-    paths = [out / f"{name}.png", out / f"{name}.svg"]
+    paths = [out / f"{name}{kind}" for kind in _METADATA]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with _laid_out(figure):
+            for path in paths:
+                figure.savefig(path, metadata=_METADATA[path.suffix])
+    except OSError as error:
+        raise RunFolderError(
+            f"{out}: the figure {name!r} cannot be written ({error.strerror or error}).",
+            "Choose another folder or make room.",
+        ) from error
+    return paths
+
+
+def save_page(figure: Figure, path: Path) -> None:
+    """Write one file, PNG or SVG by its suffix, to the same bytes each time. Raises ``AnalysimError``."""
+    kind = path.suffix.lower()
+    with whole_file(path) as temporary, _laid_out(figure):
+        figure.savefig(temporary, format=kind.removeprefix("."), metadata=_METADATA[kind])
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out once, for all files that are written of it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # laid out once, for both files
-            figure.savefig(paths[0], metadata={"Software": None})
-            figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
-        except OSError as error:
-            raise RunFolderError(
-                f"{out}: the figure {name!r} cannot be written ({error.strerror or error}).",
-                "Choose another folder or make room.",
-            ) from error
-    return paths
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        yield
 
 
 def line_style(position: int) -> dict[str, Any]:

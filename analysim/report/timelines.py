@@ -58,6 +58,9 @@ def draw_utilisation(tables: RunTables, summary: Mapping[str, Any], title: str, 
     held_share = share_text(summary.get("allocated_utilisation"))
     useful_share = share_text(summary.get("productive_utilisation"))
     marks = _mark(axes, axis, tables, summary, edges)
+    if summary.get("fill_up_s"):
+        filled = float(tables.jobs["submit_time_s"].min()) + summary["fill_up_s"]
+        marks["filled up"] = axes.axvline(float(axis.of(filled)), color=VERMILION, linewidth=0.9, linestyle=":")
     names = ["up", f"held{held_share}", f"useful work{useful_share}"]
     legend_above(axes, [top, area, useful, *marks.values()], [*names, *marks])
     return figure

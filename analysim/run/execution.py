@@ -40,7 +40,13 @@ def execute(inputs: Inputs, *, check: bool = False, report: Report | None = None
     policy = inputs.policy(inputs.config.options)
     source = source_of(inputs.policy)
     simulation = Simulation(
-        inputs.trace.frame, inputs.cluster, policy, inputs.config, check=check, report=report
+        inputs.trace.frame,
+        inputs.cluster,
+        policy,
+        inputs.config,
+        check=check,
+        report=report,
+        initial=inputs.trace.initial,
     )
     tables = simulation.run()
     return Execution(inputs, source, as_written(policy.options), tables, simulation.facts)

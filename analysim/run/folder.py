@@ -27,6 +27,9 @@ RUN_FILE, TIMING_FILE, POLICY_FILE, FIGURES = "run.json", "timing.json", "policy
 ACCOUNT_FILE = "account.csv"
 """What stands in a run folder beside its tables."""
 
+FIDELITY_FILE, FIDELITY_FIGURE = "fidelity.json", "fidelity"
+"""What ``analysim fidelity`` adds to a run folder: its report, and a figure of this name."""
+
 
 class NewRunFolder:
     """A run folder in the making, as a context manager.

@@ -14,10 +14,9 @@ from analysim.config.cluster import ClusterConfig
 from analysim.config.loading import validate
 from analysim.config.nodes import gpus_by_type, nodes_of
 from analysim.config.run import RunConfig
-from analysim.errors import TraceError
 from analysim.policy import Policy
 from analysim.policy.loading import load_policy
-from analysim.traces import Trace, fill_estimates, parse_window, read_trace, scale_to_load, window
+from analysim.traces import Trace, fill_estimates, parse_window, read_trace, require_gpus, scale_to_load, window
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,7 @@ def load_inputs(
 
 def read_named(config: RunConfig, path: Path) -> Trace:
     """Read the trace of a run from where it was found; raises ``TraceError`` where it cannot be simulated."""
-    trace = read_trace(path, config.columns, format=config.trace_format, timezone=config.timezone)
-    if trace.lacks:
-        raise TraceError(
-            f"{path} does not tell how many GPUs its jobs ask for.", f"What would tell is missing: {trace.lacks}."
-        )
-    return trace
+    return require_gpus(read_trace(path, config.columns, format=config.trace_format, timezone=config.timezone))
 
 
 def check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:
@@ -90,8 +84,8 @@ def source_of(policy: type[Policy]) -> bytes:
 
 
 def _prepare(trace: Trace, config: RunConfig, gpus: int) -> Trace:
-    if config.window is not None:
-        trace = window(trace, config.window)
+    if config.window is not None or config.initial:
+        trace = window(trace, config.window or ":", config.initial)
     if config.load is not None:
         trace = scale_to_load(trace, config.load, gpus)
     if config.estimates is not None:

@@ -43,5 +43,6 @@ def describe_run(execution: Execution) -> dict[str, Any]:
             "cluster": as_written(inputs.cluster),
         },
         "counts": {name: facts[name] for name in ("events", "passes", "placements")},
+        "initial": {"jobs": len(trace.initial), "waiting": facts["initial_waiting"]},
         "starved": facts["starved"],
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from analysim.clusters.finding import sidecar_of
 from analysim.config.nodes import gpus_by_type, nodes_of, walk_partitions
 from analysim.run.inputs import Inputs
-from analysim.traces import offered_load
+from analysim.traces import offered_load, tell_account, tell_rows
 from analysim.units import format_duration
 
 SWAMPED, IDLE = 1.0, 0.3
@@ -68,11 +68,7 @@ def _trace_notes(inputs: Inputs) -> list[str]:
     trace = inputs.trace
     if not trace.set_aside and not trace.account.repaired:
         return trace.notes
-    kept = trace.rows - sum(trace.account.counts().values())
-    account = [f"read as {trace.format}: {trace.rows:,} rows = {kept:,} jobs + {trace.rows - kept:,} set aside"]
-    account += [f"{count:,} set aside: {reason}" for reason, count in trace.set_aside.items()]
-    account += [f"{count:,} kept, though repaired: {reason}" for reason, count in trace.account.repairs().items()]
-    return [*account, *trace.notes]
+    return [f"read as {trace.format}: {tell_rows(trace)}", *tell_account(trace), *trace.notes]
 
 
 def _load_warnings(load: float) -> list[str]:
@@ -99,6 +95,8 @@ def _cluster_notes(inputs: Inputs) -> list[str]:
 def infer_command(inputs: Inputs) -> str:
     """Give the command that writes an inferred cluster to the file in which the next run finds it."""
     trace = inputs.config.trace
-    columns = [word for name, own in inputs.config.columns.items() for word in ("--column", f"{name}={own}")]
+    reading = [word for name, own in inputs.config.columns.items() for word in ("--column", f"{name}={own}")]
+    for flag, value in (("--trace-format", inputs.config.trace_format), ("--timezone", inputs.config.timezone)):
+        reading += [flag, value] if value is not None else []
     sidecar = sidecar_of(trace) if Path(trace).suffix else f"{trace}.topology.yaml"
-    return shlex.join(["analysim", "topologies", "infer", trace, *columns, "-o", str(sidecar)])
+    return shlex.join(["analysim", "topologies", "infer", trace, *reading, "-o", str(sidecar)])

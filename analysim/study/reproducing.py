@@ -13,8 +13,19 @@ from analysim.config.run import RunConfig
 from analysim.errors import RunFolderError, ShelfError
 from analysim.policy import Policy
 from analysim.policy.loading import load_policy
-from analysim.run.folder import POLICY_FILE, TIMING_FILE, read_policy_source, read_record, read_timing
+from analysim.run.folder import (
+    FIDELITY_FIGURE,
+    FIDELITY_FILE,
+    FIGURES,
+    POLICY_FILE,
+    TIMING_FILE,
+    read_policy_source,
+    read_record,
+    read_timing,
+)
 from analysim.run.inputs import Inputs, load_inputs, read_named, source_of
+
+_APART = {TIMING_FILE, FIDELITY_FILE, *(f"{FIGURES}/{FIDELITY_FIGURE}.{kind}" for kind in ("png", "svg"))}
 
 
 def load_again(folder: Path) -> Inputs:
@@ -64,12 +75,16 @@ def _find_trace(name: str, folder: Path) -> Path:
 
 
 def compare_files(one: Path, other: Path) -> dict[str, bool]:
-    """Tell for each file of two run folders, ``timing.json`` apart, whether both have the same bytes."""
+    """Tell for each file of two run folders whether both have the same bytes.
+
+    Apart from ``timing.json``, and from what ``fidelity`` adds, which is made of the other files.
+    """
     hashes = [_hashes(folder) for folder in (one, other)]
     names = sorted(set(hashes[0]) | set(hashes[1]))
     return {name: hashes[0].get(name) == hashes[1].get(name) for name in names}
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / TIMING_FILE)
-    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in files}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in files}
+    return {name: sha256(path.read_bytes()).hexdigest() for name, path in names.items() if name not in _APART}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -51,6 +52,8 @@ class DelimitedTable:
         self.rows = len(self._frame)
         if self.rows == 0:
             raise TraceError(f"{self.path} has column names but no rows.", "A trace has a line for each job.")
+        if self._ends is not None and self.rows != len(self._ends) - 1:
+            raise TraceError(*_broken_line(file))
 
     def column(self, name: str) -> pd.Series:
         """Return a column with the type that pandas infers: numbers, booleans or text (NaN where empty)."""
@@ -207,6 +210,17 @@ def _records(file: TraceFile) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise TraceError(f"{file.path}, line {line}: {error}.", "Correct that line.") from error
+
+
+def _broken_line(file: TraceFile) -> tuple[str, str]:
+    """Name the line in which pandas ends a row and a carriage return stands alone."""
+    data = file.contents
+    found = re.search(rb"\r(?!\n)", data)
+    line = data.count(b"\n", 0, found.start()) + 1 if found else 1
+    return (
+        f"{file.path}, line {line}: a carriage return stands within the line.",
+        'Remove it, or put "quotation marks" around the value.',
+    )
 
 
 def _ragged(file: TraceFile, row: int, line: int, fields: list[str], expected: int) -> tuple[str, str]:

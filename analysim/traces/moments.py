@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,13 @@ def _localise(stamps: pd.Series, timezone: tzinfo | None) -> Integers:
 def _microseconds(stamps: pd.Series) -> Integers:
     values = stamps.dt.tz_localize(None).to_numpy("datetime64[us]")
     return np.where(np.isnat(values), UNKNOWN, values.astype(np.int64))
+
+
+def microseconds_of(date: str) -> int:
+    """Read a date in ISO 8601 as microseconds since 1970; one without a zone is of UTC, as readers take it."""
+    moment = datetime.fromisoformat(date)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def zone_notes(naive: int, timezone: tzinfo | None) -> list[str]:

@@ -34,12 +34,20 @@ def read_trace(
     ``MissingExtraError`` where pyarrow is missing.
     """
     options = ReadOptions(parse_timezone(timezone) if timezone else None)
-    found = None if columns and format is None else find_format(Path(path), format)
-    if found is None:
-        return _read_schema(path, columns or {}, options)
-    if columns:
+    found = find_log(Path(path), columns, format)
+    return _read_schema(path, columns or {}, options) if found is None else _read_log(Path(path), found, options)
+
+
+def find_log(path: Path, columns: Mapping[str, str] | None, format: str | None) -> Format | None:
+    """Find the format of a log, as ``read_trace`` does; None for a file in the schema.
+
+    Raises ``UserError`` for an unknown format or one that takes no ``columns``, ``TraceError`` for a file that
+    two formats claim or that holds no jobs.
+    """
+    found = None if columns and format is None else find_format(path, format)
+    if found is not None and columns:
         raise UserError(f"--column is for CSV and Parquet; {path} is read as {found.name}.", "Leave one of them out.")
-    return _read_log(Path(path), found, options)
+    return found
 
 
 def _read_log(path: Path, found: Format, options: ReadOptions) -> Trace:

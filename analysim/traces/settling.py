@@ -22,6 +22,10 @@ Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _AT_ONCE = 100_000
+NO_SUBMISSION = "no submission told: submitted when it started"
+EARLY_START = "started before it was submitted: submitted when it started"
+"""Repairs after which the wait that is recorded is none."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -34,7 +38,7 @@ class Settled:
 
 
 def settle(log: Log, path: str) -> Settled:
-    """Make jobs of a log by the rules of ``docs/reference/formats.md``; ``log.account`` is completed.
+    """Make jobs of a log by the rules of ``docs/reference/formats/index.md``; ``log.account`` is completed.
 
     A job is set aside when it has no submission and no start, when it never started, when its end or its
     GPUs are not told, or when its duration is negative. It is kept, and entered as repaired, when it was
@@ -85,10 +89,10 @@ class _Jobs:
     def mend_submissions(self) -> None:
         missing = self.submit == UNKNOWN
         started = self.start != UNKNOWN
-        self.repair("no submission told: submitted when it started", missing & started)
+        self.repair(NO_SUBMISSION, missing & started)
         self.put_aside("no submission and no start told", missing & ~started)
         early = started & ~missing & (self.start < self.submit)
-        self.repair("started before it was submitted: submitted when it started", early)
+        self.repair(EARLY_START, early)
         self.submit = np.where((missing & started) | early, self.start, self.submit)
 
     def find_durations(self) -> None:

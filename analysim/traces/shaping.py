@@ -36,23 +36,47 @@ def parse_window(text: str) -> tuple[int, int | None]:
     return start, stop
 
 
-def window(trace: Trace, interval: str) -> Trace:
+def window(trace: Trace, interval: str, initial: bool = False) -> Trace:
     """Keep the jobs submitted in ``[a, b)`` since the first submission; the clock stays as it is.
 
-    The others are counted in ``left_out``. Raises ``UserError`` for a bad interval, or one without jobs.
+    With ``initial``, jobs submitted before and recorded as running at ``a`` are kept too, submitted then for what is
+    left of them. The others are counted in ``left_out``. Raises ``UserError`` for a bad interval, for one without
+    jobs, and where ``initial`` finds no recorded starts.
     """
     start, stop = parse_window(interval)
     since = trace.frame["submit_us"] - trace.frame["submit_us"].min()
     inside = since >= start if stop is None else (since >= start) & (since < stop)
     kept = trace.frame[inside].reset_index(drop=True)
+    running = _running_at(trace, start) if initial else kept.iloc[:0]
     if kept.empty:
         raise UserError(
             f"No job of {trace.path} is submitted in the window {interval}.",
             f"Its submissions span {format_duration(int(since.max()))}.",
         )
-    outside = {f"submitted outside {interval}": len(trace.frame) - len(kept)}
-    left_out = {**trace.left_out, **outside} if len(kept) < len(trace.frame) else trace.left_out
-    return replace(trace, frame=kept, left_out=left_out)
+    left = len(trace.frame) - len(kept) - len(running)
+    left_out = {**trace.left_out, f"submitted outside {interval}": left} if left else trace.left_out
+    if len(running):
+        kept = sort_jobs(pd.concat([running, kept], ignore_index=True))
+    return replace(trace, frame=kept, left_out=left_out, initial=frozenset(running["job_id"]))
+
+
+def _running_at(trace: Trace, start: int) -> pd.DataFrame:
+    """Jobs recorded as running ``start`` microseconds after the first submission, as what is left of them then."""
+    frame = trace.frame
+    began = frame["recorded_start_us"]
+    if not (began >= 0).any():
+        raise UserError(
+            f"--initial needs recorded starts, and {trace.path} has none.", "Leave it out, or map start_time."
+        )
+    at = int(frame["submit_us"].min()) + start
+    end = frame["recorded_end_us"].where(frame["recorded_end_us"] >= 0, began + frame["duration_us"])
+    running = (frame["submit_us"] < at) & (began >= 0) & (began <= at) & (end > at)
+    jobs = frame[running]
+    left, estimate = end[running] - at, jobs["estimate_us"]
+    told = (estimate - (at - began[running])).clip(lower=left)
+    return jobs.assign(
+        submit_us=np.int64(at), duration_us=left, cancel_us=np.int64(-1), estimate_us=told.where(estimate >= 0, -1)
+    )
 
 
 def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:

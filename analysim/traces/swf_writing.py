@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import UserError
+from analysim.traces.moments import microseconds_of
 from analysim.traces.readers.swf import CONVERSION, NAMED, PREFIXES, STATUSES
 from analysim.traces.schema import COLUMNS
 from analysim.traces.trace import Trace
@@ -63,7 +63,7 @@ class _Writing:
         self.frame = trace.frame
         self.losses: list[str] = []
         self.names: list[str] = []
-        self.origin_us = _origin(trace.time_origin)
+        self.origin_us = microseconds_of(trace.time_origin) if trace.time_origin else None
         self.fractions = 0
 
     def text(self) -> str:
@@ -185,13 +185,3 @@ class _Writing:
         ]
         if said:
             self.losses.append(f"SWF has no field for: {', '.join(said)}.")
-
-
-def _origin(text: str | None) -> int | None:
-    """Read the date of time 0 as microseconds since 1970; one without a zone is of UTC, as readers take it."""
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * MICROSECONDS + since.microseconds

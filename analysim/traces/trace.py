@@ -24,7 +24,8 @@ class Trace:
     thousandths, memory in MB. ``account`` says where each row of the file went. ``time_origin`` is the
     ISO 8601 date of time 0 where the file held dates. ``lacks`` names the table that would tell how many GPUs
     the jobs ask for, where the file cannot: such a trace can be described, not simulated. ``left_out`` counts
-    the jobs that shaping (a window, a slice) took out, by reason.
+    the jobs that shaping (a window, a slice) took out, by reason. ``initial`` are the ids of jobs that hold GPUs
+    when the trace begins.
     """
 
     frame: pd.DataFrame
@@ -37,6 +38,7 @@ class Trace:
     sha256: str = ""
     lacks: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
+    initial: frozenset[Any] = frozenset()
 
     @property
     def rows(self) -> int:

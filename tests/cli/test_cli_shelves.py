@@ -16,7 +16,7 @@ from analysim import shelf
 def test_policies_are_listed_with_what_they_may_know(analysim: Command) -> None:
     rows = {line.split()[0]: line.split()[1] for line in analysim("policies", "list").stdout.splitlines()[2:]}
     assert rows["fifo"] == "none"
-    assert rows["sjf"] == "oracle"
+    assert (rows["sjf"], rows["easy"], rows["replay"]) == ("oracle", "estimate", "record")
     listed = json.loads(analysim("policies", "list", "--json").stdout)
     assert [row["name"] for row in listed] == sorted(rows)
 

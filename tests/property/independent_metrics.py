@@ -48,6 +48,7 @@ def recompute(tables: RunTables, measure: tuple[float, float] | None = None) -> 
         "offered_load": _offered_load(books, machines),
         **_figures(with_gpus),
         "makespan_s": None if end is None else (max(first, end) - first) / 1e6,
+        "fill_up_s": _fill_up(tables, books),
         **_work(books, machines, start, stop),
         "fragmentation": fragmentation(books, machines, start, stop),
         "fairness": {"jain": _jain(with_gpus), "max_over_min": _max_over_min(with_gpus)},
@@ -71,6 +72,25 @@ def _offered_load(books: list[JobBook], machines: dict[str, Machine]) -> float |
     submits = [book.submit for book in books]
     available = gpu_time_up(machines, min(submits), max(submits))
     return over(sum(book.gpus * book.duration for book in books), available)
+
+
+def _fill_up(tables: RunTables, books: list[JobBook]) -> float | None:
+    submits = [book.submit for book in books]
+    if not books or min(submits) == max(submits):
+        return None
+    first, last = min(submits), max(submits)
+    rows = [
+        (round(row.start_s * 1e6), round(row.end_s * 1e6), int(row.num_gpus))
+        for row in tables.segments.itertuples()
+    ]
+    held = sum(gpus * (min(max(end, first), last) - min(max(start, first), last)) for start, end, gpus in rows)
+    if not held:
+        return None
+    for moment in sorted({edge for start, end, _ in rows for edge in (start, end)}):
+        busy = sum(gpus for start, end, gpus in rows if start <= moment < end)
+        if Fraction(held, last - first) <= busy:
+            return (moment - first) / 1e6
+    return None
 
 
 def _figures(books: list[JobBook]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_the_policy_api_page_names_all_that_a_policy_may_use() -> None:
         assert re.search(rf"\b{name}\b", text), name
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [*SHIPPED, "easy", "replay"])
 def test_the_page_on_policies_names_every_option(name: str) -> None:
     section = (REFERENCE / "policies.md").read_text("utf-8").split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))

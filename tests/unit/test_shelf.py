@@ -36,6 +36,8 @@ def test_a_path_is_taken_as_it_is(here: Path) -> None:
     (here / "data" / "export.txt").write_text("job_id\n")
     assert shelf.find("traces", "mine.csv") == Path("mine.csv")
     assert shelf.find("traces", "data/export.txt") == Path("data/export.txt")
+    (here / "cluster_job_log").write_text("[]")
+    assert shelf.find("traces", "cluster_job_log") == Path("cluster_job_log")
 
 
 def test_a_name_is_found_here_and_on_the_bundled_shelf(here: Path) -> None:

@@ -53,6 +53,13 @@ FORMATS: tuple[Format, ...] = (
 OWN_FORMATS = ("csv", "parquet")
 """Names of our own schema as text and as Parquet."""
 
+_JSON = ("kubernetes", "philly", "slurm-json")
+
+
+def title_of(name: str) -> str:
+    """Say what the format called ``name`` is."""
+    return next((each.title for each in FORMATS if each.name == name), "a table in the schema of AnalySIM")
+
 
 def find_format(path: Path, name: str | None = None) -> Format | None:
     """Return the format called ``name``, or the one that a file's content shows; None for our own schema.
@@ -78,6 +85,9 @@ def find_format(path: Path, name: str | None = None) -> Format | None:
     if len(found) > 1:
         names = " and ".join(each.name for each in found)
         raise TraceError(f"{path} could be {names}.", f"Say which with --trace-format {found[0].name}.")
+    if not found and sample.begins_json:
+        names = ", ".join(_JSON)
+        raise TraceError(f"{path} is JSON, but in no format that is known by it.", f"See that it is whole ({names}).")
     return found[0] if found else None
 
 
