@@ -28,7 +28,7 @@ class Migrate(Policy):
 
     name = "migrate"
     attention = "news"
-    source = "Xiao et al., 'Gandiva', OSDI 2018, section 3.3 (migration); KAI-Scheduler (consolidation)"
+    source = "Xiao et al., 'Gandiva', OSDI 2018 (migration); KAI-Scheduler (consolidation)"
     Options = MigrateOptions
 
     def begin(self, plan: Plan) -> None:

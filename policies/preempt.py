@@ -31,7 +31,7 @@ class Preempt(Policy):
 
     name = "preempt"
     attention = "news"
-    source = "Gu et al., 'Tiresias', NSDI 2019, section 4.2 (levels); KAI-Scheduler and Kueue (reclaim)"
+    source = "Gu et al., 'Tiresias', NSDI 2019 (discretised levels); KAI-Scheduler and Kueue (reclaim)"
     Options = PreemptOptions
 
     order = Order(lambda job, plan: plan.policy.rank(job, plan))

@@ -258,7 +258,8 @@ def _starved_lines(simulation: Simulation) -> list[str]:
     lines = []
     for count, job in counts.values():
         demand = job.demand
-        blocked = demand.blocked.reason if demand.blocked is not None else "the policy never tried to start it"
+        untried = "no start of it was tried, or only at places that were not free"
+        blocked = demand.blocked.reason if demand.blocked is not None else untried
         lines.append(
             f"starved: {count} jobs of {demand.gpus} GPUs in partition {demand.leaf.name!r} "
             f"(first: {job.id}) wait for ever: {blocked}"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from simpy import Environment
 
 from analysim.cluster.partitions import PartitionTree
 from analysim.cluster.topology import Topology
@@ -17,7 +16,7 @@ from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.engine import passes
 from analysim.engine.admission import Admission
-from analysim.engine.events import ARRIVE, FINISH, QUOTA, TICK, WAKE, WITHDRAW, Occurrence
+from analysim.engine.events import ARRIVE, FINISH, QUOTA, TICK, WAKE, WITHDRAW, Clock, Occurrence
 from analysim.engine.invariants import Auditor
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.engine.tables import build_tables
@@ -91,7 +90,7 @@ class Simulation:
         self.books.skipping = skip_shapes
         self.plan = Plan(self.books, placer, policy)
         self.ledger = Ledger()
-        self.env = Environment(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)
+        self.env = Clock(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)
         self.start_us = int(self.env.now)
         self.passes = 0
         self.events = 0
@@ -207,9 +206,10 @@ class Simulation:
             job.state = COMPLETED
             self.ended += 1
             ledger = self.ledger
-            rows = ledger.plain.pending
+            rows, masks = ledger.plain.pending, ledger.masks
             for node, mask in job.placement:  # type: ignore[union-attr]  # it ran somewhere
-                rows.extend((job.rank, job.run_from, now, node, ledger.number(mask)))
+                number = masks.get(mask)
+                rows.extend((job.rank, job.run_from, now, node, ledger.number(mask) if number is None else number))
         else:
             close_stint(self.ledger, job, job, now, work - job._done)
             killed = self._shortened and work < self.workload.duration_us[job.rank]
@@ -284,7 +284,7 @@ class Simulation:
     def advance(self) -> Plan | None:
         """Apply events up to the next instant that needs a pass; None: the run is over."""
         env = self.env
-        peek, step = env.peek, env.step
+        peek, step_instant = env.peek, env.step_instant
         books = self.books
         idle_passes = self.plan.wants_idle_passes
         heeds_all = self._attention == "all"
@@ -293,18 +293,13 @@ class Simulation:
         running = books.running
         until = self._until
         events = 0
-        after = peek()
         while True:
-            now = after
+            now = peek()
             if now > until or (not running and not self._goes_on()):
                 self.events += events
                 return None
             books.now = plan.now = now  # type: ignore[assignment]  # the clock is fed integers only
-            step()
-            events += 1
-            while (after := peek()) == now:
-                step()
-                events += 1
+            events += step_instant(now)
             if self._auditor is not None:
                 self._auditor.check()
             if not self._dirty:
@@ -319,7 +314,6 @@ class Simulation:
                 self._dirty = self._arrived = False  # nothing to decide; the next pass hears of it
             elif every and now % every:
                 self._arm_tick(every)
-                after = peek()
             else:
                 self.events += events
                 break

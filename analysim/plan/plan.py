@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from math import isfinite
 from typing import Any, NoReturn
 
 from analysim.cluster.capacity import Capacity
@@ -414,7 +415,10 @@ class Plan:
 
     def note(self, name: str, value: float) -> None:
         """Record a value of the policy's own series at this instant."""
-        self.noted.append((str(name), float(value)))
+        number = float(value)
+        if not isfinite(number):
+            self.refuse(None, f"note({name!r}, {value!r}): a series holds finite numbers only")
+        self.noted.append((str(name), number))
         self.eventful = True
 
     def rekey(self, job: Job) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from analysim.errors import IllegalDecision
 from analysim.policy import Blocked, Order, Plan
 from tests.builders import FREE, SECOND, cluster, flat_cluster, job, run, same_tables, scripted, timetable, trace
 from tests.property.audit import audit
@@ -214,6 +215,12 @@ def test_arrived_are_the_jobs_since_the_last_pass() -> None:
 
     run(trace(job("a", 0, 1), job("b", 2, 1), job("c", 3, 1)), FOUR, scripted(schedule))
     assert seen == {0: ["a"], 2: ["b"], 3: ["c"]}
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_notes_are_finite(value: float) -> None:
+    with pytest.raises(IllegalDecision, match="a series holds finite numbers only"):
+        run(trace(job("a", 0, 10)), flat_cluster(1, 4), timetable({0: lambda plan: plan.note("depth", value)}))
 
 
 def test_notes_are_a_series_of_the_policys_own() -> None:
