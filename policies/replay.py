@@ -1,6 +1,8 @@
 """Replay: every job starts when it really started, so that a wrong cluster is found before a policy is blamed."""
 
-from analysim.policy import PLACERS, Job, Order, Plan, Policy
+from typing import Any
+
+from analysim.policy import PLACERS, Blocked, Job, Order, Plan, Policy
 
 
 class OnNodes:
@@ -10,7 +12,7 @@ class OnNodes:
         self.nodes = 0
         self._any = PLACERS["any"]()
 
-    def place(self, capacity, job, option, mask):
+    def place(self, capacity: Any, job: Any, option: Any, mask: int) -> Any:
         """Gather the GPUs on the nodes that are set."""
         return self._any.place(capacity, job, option, mask & self.nodes)
 
@@ -52,7 +54,8 @@ class Replay(Policy):
         for job in due:
             # The walk passes over what asks for as much as one that failed; on its own nodes a job may yet fit.
             if plan.placement(job) is None and not self._start(plan, job):
-                plan.note(f"late: {plan.fit(job).reason}", job.rank)
+                answer = plan.fit(job)
+                plan.note(f"late: {answer.reason if isinstance(answer, Blocked) else 'fragmented'}", job.rank)
 
     def _start(self, plan: Plan, job: Job) -> bool:
         nodes = plan.recorded_nodes(job)

@@ -67,7 +67,8 @@ def run_shown(inputs: Inputs, stopwatch: Stopwatch, talk: Talk, *, check: bool) 
         execution = execute(inputs, check=check, report=report)
     waiting = execution.facts["initial_waiting"]
     if waiting:
-        talk.warn(f"{waiting:,} of {len(inputs.trace.initial):,} jobs that ran when the trace begins do not fit: they wait")
+        ran = len(inputs.trace.initial)
+        talk.warn(f"{waiting:,} of {ran:,} jobs that ran when the trace begins do not fit: they wait")
     jobs, spent = len(execution.tables.jobs), execution.facts["engine_seconds"]
     rate = jobs / max(spent, 1e-9)
     talk.say(f"{inputs.policy.name}: simulated {jobs:,} jobs in {spent:.2f} s, {rate:,.0f} jobs/s")
