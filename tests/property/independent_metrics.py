@@ -80,7 +80,7 @@ def _fill_up(tables: RunTables, books: list[JobBook]) -> float | None:
         return None
     first, last = min(submits), max(submits)
     rows = [
-        (round(row.start_s * 1e6), round(row.end_s * 1e6), int(row.num_gpus))
+        (round(row.start_s * 1e6), round(row.end_s * 1e6), int(row.gpus))
         for row in tables.segments.itertuples()
     ]
     held = sum(gpus * (min(max(end, first), last) - min(max(start, first), last)) for start, end, gpus in rows)

@@ -101,7 +101,7 @@ def test_the_command_writes_what_simulates(tmp_path: Path, monkeypatch: pytest.M
     again = command("topologies", "import", "tiresias", "spec.csv", "-o", "ours.yaml")
     assert (again.exit_code, again.stderr) == (
         2,
-        "error: ours.yaml is there already. Choose another name, or delete it.\n",
+        "error: ours.yaml is there already. Choose another name, or replace it with --force.\n",
     )
     forced = command("topologies", "import", "tiresias", "spec.csv", "-o", "ours.yaml", "--force", "--quiet")
     assert (forced.exit_code, forced.stderr) == (0, "")
