@@ -43,6 +43,8 @@ class Room:
         self._prices: list[list[Price]] = [[] for _ in range(plan.books.topology.size)]
         self._rankings: dict[tuple[int, int], SortedList] = {}
         self._stale = set(range(plan.books.topology.size))
+        self._stale_since = -FOREVER
+        self._going: set[int] = set()
         self._settling: list[tuple[int, int]] = []
         self._settles = [0] * plan.books.topology.size
         self._changes = 0
@@ -51,6 +53,8 @@ class Room:
         plan.books.watch(self._note)
 
     def _note(self, placement: Placement) -> None:
+        if not self._stale:
+            self._stale_since = self._plan.now
         for node, _ in placement:
             if node >= 0:
                 self._stale.add(node)
@@ -58,7 +62,7 @@ class Room:
     def victims(self, job: Job, above: Any) -> list[Job] | None:
         """Choose the victims for a job among running jobs with a key above the limit; None: not enough."""
         entries = self._index.entries
-        if not entries or not entries[-1][0] > above or not job.demand.gpus:
+        if not entries or not entries[-1][0] > above or not job.demand.gpus or self._nobody_settled():
             return None
         if job.demand.pinned is not None:
             return self._on_pinned(job.demand.pinned, above)
@@ -72,6 +76,17 @@ class Room:
             if found:
                 return found
         return None
+
+    def _nobody_settled(self) -> bool:
+        """Tell at no cost whether every running job is too young to go, as far as that is known.
+
+        On the nodes priced last nobody could go, nobody there has settled since, and what started on the others since
+        then is younger than ``settled``.
+        """
+        now = self._plan.now
+        if self._going or (self._settling and self._settling[0][0] <= now):
+            return False
+        return not self._stale or now < self._stale_since + self._settled
 
     def _on_pinned(self, pinned: Placement, above: Any) -> list[Job] | None:
         """Victims for a suspended job: whoever holds one of the GPUs it had."""
@@ -201,8 +216,13 @@ class Room:
 
     def _prices_of(self, node: int) -> list[Price]:
         prices: list[Price] = [FREE] * (self._books.claimable_on(node).bit_count() + 1)
-        for key, _, job in self._last_first_on(node):
+        going = self._last_first_on(node)
+        for key, _, job in going:
             prices.extend([(0, key)] * gpus_on(job, node))
+        if going:
+            self._going.add(node)
+        else:
+            self._going.discard(node)
         return prices
 
     def _last_first_on(self, node: int) -> list[tuple[Any, int, Job]]:
