@@ -90,7 +90,7 @@ def scale(
     from analysim.traces import resample_days, scale_to_load
 
     _check_scaling(load, topology, gpus, resample, days, copies)
-    cluster_gpus = gpus_of(topology) if topology is not None else gpus
+    cluster_gpus = count_gpus(topology) if topology is not None else gpus
     targets = [target] if copies is None else [_numbered(target, number) for number in range(1, copies + 1)]
     trace, talk = _read(source, targets, column, trace_format, timezone, force), Talk(quiet=quiet)
     for number, each in enumerate(targets):
@@ -182,7 +182,8 @@ def _check_scaling(
         raise UserError(f"{copies:,} copies cannot be made.", "Make 1 to 10,000.")
 
 
-def gpus_of(topology: str) -> int:
+def count_gpus(topology: str) -> int:
+    """Count the GPUs of a cluster, a path or a name on the shelf. Raises ``ConfigError``."""
     from analysim import shelf
     from analysim.clusters import describe_cluster, load_cluster
 

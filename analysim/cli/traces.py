@@ -47,7 +47,7 @@ def describe(
 
     if figure is not None:
         _check_figure(figure)
-    cluster_gpus = shaping.gpus_of(topology) if topology is not None else None
+    cluster_gpus = shaping.count_gpus(topology) if topology is not None else None
     loaded = read_trace(shelf.find("traces", name), read_columns(column), format=trace_format, timezone=timezone)
     talk = Talk(quiet=quiet)
     for line in (*tell_reading(loaded), *(f"note: {each}" for each in (*tell_account(loaded), *loaded.notes))):
@@ -61,11 +61,15 @@ def describe(
         if rows:
             print_rows(loaded)
     if figure is not None:
-        from analysim.report.trace_page import draw_trace
-        from analysim.traces import trace_arrays
-
-        draw_trace(facts, trace_arrays(loaded), figure)
+        _draw(loaded, facts, figure)
         talk.say(f"wrote {figure}")
+
+
+def _draw(loaded: Trace, facts: dict[str, Any], figure: Path) -> None:
+    from analysim.report.trace_page import draw_trace
+    from analysim.traces import trace_arrays
+
+    draw_trace(facts, trace_arrays(loaded), figure)
 
 
 def _check_figure(path: Path) -> None:
@@ -122,8 +126,9 @@ def _print_account(log: Trace, as_json: bool) -> None:
             print(f"{count:>9,}  {what}: {reason} ({tell_first_rows(log, what, reason)})")
 
 
-for command, name in ((shaping.convert, "convert"), (shaping.slice_, "slice"), (shaping.scale, "scale")):
-    trace.command(name)(command)
+trace.command("convert")(shaping.convert)
+trace.command("slice")(shaping.slice_)
+trace.command("scale")(shaping.scale)
 trace.command("anonymise")(shaping.anonymise)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysim.metrics.integers import Floats, Integers, exact_sum
-from analysim.metrics.job_figures import mean_s, quantile_s
+from analysim.metrics.job_figures import quantile_s
 from analysim.metrics.steps import distinct
 from analysim.units import MICROSECONDS
 
@@ -19,11 +19,6 @@ def quantiles_s(values_us: Integers) -> dict[str, float | None]:
     """Quantiles of microseconds, in seconds, linearly interpolated; None where there are no values."""
     ordered = np.sort(values_us)
     return {f"p{percent}": quantile_s(ordered, percent) for percent in PERCENTS}
-
-
-def average_s(values_us: Integers) -> float | None:
-    """Average microseconds, in seconds; None where there are none."""
-    return mean_s(values_us)
 
 
 def kolmogorov_smirnov(one: Integers, other: Integers) -> float | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analysim.cluster.partitions import Leaf
     from analysim.plan.books import Books
 
+
 class Order:
     """A total order of jobs, declared once on the policy's class: ``Order(lambda job: job.priority)``.
 

@@ -67,6 +67,8 @@ class Shadow:
             elif not avoided:
                 return plan.start(job)  # so that it is remembered that its like does not fit
         self._late.add(demand.index)
+        if books.journal is not None:
+            books.journal.append(partial(self._late.discard, demand.index))
         return BLOCKED["behind"]
 
     def _look_ahead(self, by: Order) -> None:

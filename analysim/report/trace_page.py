@@ -71,11 +71,12 @@ def _page(facts: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Figure:
 
 def _caption(facts: Mapping[str, Any]) -> str:
     rows = f"{facts['rows']:,} rows = {facts['jobs']:,} jobs + {sum(facts['set_aside'].values()):,} set aside"
-    lines = [f"Read as {facts['format']}: {rows}. Sizes and run times: jobs with GPUs."]
-    if facts["lacks"]:
-        lines = [f"Read as {facts['format']}: {rows}. GPUs are not told; missing: {facts['lacks']}."]
-    lines.append(f"Hours and days: {facts['arrivals']['clock']}. Demand: every job runs from its submission on.")
-    return "\n".join(lines)
+    lacks = facts["lacks"]
+    gpus = f"GPUs are not told; missing: {lacks}." if lacks else "Sizes and run times: jobs with GPUs."
+    return (
+        f"Read as {facts['format']}: {rows}. {gpus}\n"
+        f"Hours and days: {facts['arrivals']['clock']}. Demand: every job runs from its submission on."
+    )
 
 
 def _draw_sizes(axes: Axes, facts: Mapping[str, Any]) -> None:

@@ -15,8 +15,9 @@ from analysim.cluster.partitions import PartitionTree
 from analysim.cluster.topology import Topology
 from analysim.config.cluster import ClusterConfig
 from analysim.errors import TraceError, UserError
-from analysim.metrics.agreement import Busy, Spans, average_s, kolmogorov_smirnov, quantiles_s, wasserstein_s
+from analysim.metrics.agreement import Busy, Spans, kolmogorov_smirnov, quantiles_s, wasserstein_s
 from analysim.metrics.integers import NEVER, Integers, Record, to_microseconds
+from analysim.metrics.job_figures import mean_s
 from analysim.run.folder import FIDELITY_FIGURE, FIDELITY_FILE, FIGURES, write_json
 from analysim.run.inputs import Inputs
 from analysim.study.oversubscription import gpus_of, over_nodes, over_partitions, peak_of, share_of_time_above
@@ -118,7 +119,7 @@ def _compare(jobs: _Jobs, ranks: Integers, gpus: int) -> tuple[dict[str, Any], B
         "jobs": len(compared),
         "without_start": int((~jobs.started[ranks]).sum()),
         "wait_quantiles_s": {name: quantiles_s(values) for name, values in waits.items()},
-        "mean_wait_s": {name: average_s(values) for name, values in waits.items()},
+        "mean_wait_s": {name: mean_s(values) for name, values in waits.items()},
         "ks": kolmogorov_smirnov(*waits.values()),
         "wasserstein_s": wasserstein_s(*waits.values()),
         "gpus": gpus,
@@ -157,7 +158,7 @@ def _replay(run: Run, jobs: _Jobs, tree: PartitionTree) -> dict[str, Any]:
         "never_started": int((jobs.recorded & ~jobs.started).sum()),
         "on_other_nodes": int((names == _ELSEWHERE).sum()),
         "by_reason": {str(reason): int(count) for reason, count in pd.Series(reasons[delayed]).value_counts().items()},
-        "mean_delay_s": average_s(delay[delayed]),
+        "mean_delay_s": mean_s(delay[delayed]),
         "max_delay_s": float(delay[delayed].max()) / MICROSECONDS if len(delayed) else None,
         "first_late": [_late_job(jobs, rank, delay, reasons) for rank in _first(jobs, delayed)],
         "peak": {"gpus": gpus, "busy": peak, "time_s": time_s, "share_of_time_above": share_of_time_above(spans, gpus)},
@@ -204,5 +205,6 @@ def write(fidelity: Fidelity, run: Run, folder: Path, *, figures: bool) -> None:
 
         waits = (fidelity.recorded_wait_us / MICROSECONDS, fidelity.simulated_wait_us / MICROSECONDS)
         title = f"{run.policy}, {run.trace} on {run.record['topology']['name']}"
-        name = FIDELITY_FIGURE
-        draw_fidelity(run.label, waits, fidelity.busy, fidelity.gpus, title, folder / FIGURES, name, caption(run))
+        draw_fidelity(
+            run.label, waits, fidelity.busy, fidelity.gpus, title, folder / FIGURES, FIDELITY_FIGURE, caption(run)
+        )

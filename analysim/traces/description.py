@@ -49,18 +49,10 @@ def describe(trace: Trace, *, timezone: tzinfo | None = None, cluster_gpus: int 
         "time_origin": trace.time_origin,
         **describe_rate(frame["submit_us"].to_numpy()),
         "gpu_hours": float(work.sum()) / 3_600 if told else None,
-        "mean_gpus": _figure(np.mean, gpus) if told else None,
-        "median_gpus": _figure(np.median, gpus) if told else None,
-        "max_gpus": _figure(np.max, gpus) if told else None,
-        "mean_duration_s": _figure(np.mean, durations_s),
-        "median_duration_s": _figure(np.median, durations_s),
-        "max_duration_s": _figure(np.max, durations_s),
-        "tenants": _count(frame["tenant"]),
-        "users": _count(frame["user"]),
-        "partitions": _count(frame["partition"]),
-        "priorities": {
-            str(key): int(value) for key, value in frame["priority"].value_counts().sort_index().items()
-        },
+        **_averages("gpus", gpus if told else gpus[:0]),
+        **_averages("duration_s", durations_s),
+        **{f"{name}s": _count(frame[name]) for name in ("tenant", "user", "partition")},
+        "priorities": {str(key): int(value) for key, value in frame["priority"].value_counts().sort_index().items()},
         "nonpreemptible_share": _figure(np.mean, ~frame["preemptible"].to_numpy()),
         "sizes": _describe_sizes(gpus, work) if told else None,
         "durations": {
@@ -195,6 +187,10 @@ def _tally(words: pd.Series) -> dict[str, int]:
 
 def _count(names: pd.Series) -> int:
     return int(names[names != ""].nunique())
+
+
+def _averages(name: str, values: Floats) -> dict[str, float | None]:
+    return {f"{each}_{name}": _figure(getattr(np, each), values) for each in ("mean", "median", "max")}
 
 
 def _figure(statistic: Any, values: npt.NDArray[Any]) -> float | None:

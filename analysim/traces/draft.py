@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from analysim.traces.columnar import ColumnarTable
 from analysim.traces.delimited import DelimitedTable
 from analysim.traces.identity import check_ids, number_rows
 from analysim.traces.mapping import ignored_note, map_columns
+from analysim.traces.moments import date_of
 from analysim.traces.opening import TraceFile, open_trace_file
 from analysim.traces.problems import Finding, Problem, locate
 from analysim.traces.schema import BY_NAME, COLUMNS, Column
@@ -24,7 +25,6 @@ from analysim.units import GPU_MILLI
 
 Table = DelimitedTable | ColumnarTable
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OTHER_TIMES = ("cancel_time", "start_time", "end_time")
 
 
@@ -146,7 +146,7 @@ class Draft:
 
     def _note_zones(self, submit: Reading, first: int) -> None:
         dated = int(submit.present.sum())
-        moment = _EPOCH + timedelta(microseconds=first)
+        moment = date_of(first)
         if submit.zones < dated and self._timezone is not None:
             self.notes.append(f"Times without a time zone are read as {self._timezone}.")
         elif submit.zones == 0:

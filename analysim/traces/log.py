@@ -42,7 +42,6 @@ class Account:
         """Count the rows set aside by reason."""
         return {reason: int(rows.size) for reason, rows in self.set_aside.items()}
 
-
     def repairs(self) -> dict[str, int]:
         """Count the jobs mended by reason."""
         return {reason: int(rows.size) for reason, rows in self.repaired.items()}

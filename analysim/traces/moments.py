@@ -13,8 +13,11 @@ from analysim.traces.log import UNKNOWN
 
 Integers = npt.NDArray[np.int64]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST, _HIGHEST = "0000-00-00T00:00:00", "9999-99-99T99:99:99"
-_ABSENT = ("", "none", "null", "nan", "nat", "n/a", "unknown")
+
+NO_VALUE = ("", "none", "null", "nan", "nat", "n/a", "unknown")
+"""Cells, in lower case, that tell no date (and no number)."""
 
 
 def read_moments(texts: pd.Series | Sequence[str | None], timezone: tzinfo | None) -> tuple[Integers, int]:
@@ -31,7 +34,7 @@ def read_moments(texts: pd.Series | Sequence[str | None], timezone: tzinfo | Non
     unique = pd.Series(np.asarray(words, object), dtype=object).astype(str)
     # A zone is Z or an offset after the time of day: the hyphens of the date come earlier.
     zoned = unique.str.contains(r"(?:Z|[0-9][+-][0-9]{2}:?(?:[0-9]{2})?)\s*$", regex=True) & unique.str.contains(":")
-    absent = unique.str.strip().str.lower().isin(_ABSENT)
+    absent = unique.str.strip().str.lower().isin(NO_VALUE)
     moments = np.full(len(unique) + 1, UNKNOWN)
     local = _naive(unique.where(~zoned & ~absent), timezone)
     moments[:-1] = np.where(zoned, _zoned(unique.where(zoned & ~absent)), local)
@@ -51,7 +54,7 @@ def _read_plain(texts: pd.Series | Sequence[str | None], timezone: tzinfo | None
     if not told.all():
         others = {str(cells[place]).strip().lower() for place in np.flatnonzero(~told)}
         cells = [cells[place] for place in np.flatnonzero(told)]
-        if not cells or not others <= set(_ABSENT):
+        if not cells or not others <= set(NO_VALUE):
             return None
     words = np.array(cells, f"U{len(_LOWEST)}")
     marks = words.view(np.uint32).reshape(-1, len(_LOWEST))
@@ -97,10 +100,18 @@ def _microseconds(stamps: pd.Series) -> Integers:
 
 
 def microseconds_of(date: str) -> int:
-    """Read a date in ISO 8601 as microseconds since 1970; one without a zone is of UTC, as readers take it."""
+    """Read a date in ISO 8601 as microseconds since 1970; one without a zone is of UTC, as readers take it.
+
+    Raises ``ValueError`` for what is no date.
+    """
     moment = datetime.fromisoformat(date)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def date_of(moment_us: int) -> datetime:
+    """Return the date, in UTC, of a moment in microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=moment_us)
 
 
 def zone_notes(naive: int, timezone: tzinfo | None) -> list[str]:

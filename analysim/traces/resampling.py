@@ -13,14 +13,13 @@ import pandas as pd
 from analysim.errors import UserError
 from analysim.traces.log import Account
 from analysim.traces.schema import ABSENT
-from analysim.traces.trace import Trace, sort_jobs
+from analysim.traces.trace import MOVED_COLUMNS, Trace, sort_jobs
 from analysim.units import MICROSECONDS
 
 DAY_US = 86_400 * MICROSECONDS
 """Microseconds in a day."""
 
 _MOST_DAYS = 100_000
-_MOVED = ("cancel_us", "recorded_start_us", "recorded_end_us")
 
 Integers = npt.NDArray[np.int64]
 
@@ -82,7 +81,7 @@ def _jobs_of(day: Integers, drawn: Integers) -> tuple[Integers, Integers]:
 
 def _move(frame: pd.DataFrame, shift: Integers, places: Integers) -> pd.DataFrame:
     moved: dict[str, Any] = {"submit_us": frame["submit_us"].to_numpy() + shift}
-    for name in _MOVED:
+    for name in MOVED_COLUMNS:
         times = frame[name].to_numpy()
         later = times + shift
         moved[name] = np.where((times < 0) | (later < 0), ABSENT, later)

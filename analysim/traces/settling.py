@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.cells import LARGEST
 from analysim.traces.log import TIME_COLUMNS, UNKNOWN, Log
+from analysim.traces.moments import date_of
 from analysim.traces.schema import BY_NAME, COLUMNS
 from analysim.traces.trace import make_frame
 from analysim.units import GPU_MILLI
@@ -25,8 +25,6 @@ _AT_ONCE = 100_000
 NO_SUBMISSION = "no submission told: submitted when it started"
 EARLY_START = "started before it was submitted: submitted when it started"
 """Repairs after which the wait that is recorded is none."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,11 @@ def settle(log: Log, path: str) -> Settled:
     """Make jobs of a log by the rules of ``docs/reference/formats/index.md``; ``log.account`` is completed.
 
     A job is set aside when it has no submission and no start, when it never started, when its end or its
-    GPUs are not told, or when its duration is negative. It is kept, and entered as repaired, when it was
-    running as the log ended (it then runs until that end), when it asks for a part of a GPU (it gets a whole
-    one), when its submission is missing or later than its start (it is submitted as it starts), when its id
-    was used before (it gets ``~2``), and when its GPUs cannot be spread evenly over its nodes.
+    GPUs are not told, when its duration or its GPUs are negative, or when a time is beyond 285 years. It is
+    kept, and entered as repaired, when it was running as the log ended (it then runs until that end), when it
+    asks for a part of a GPU (it gets a whole one), when its submission is missing or later than its start (it
+    is submitted as it starts), when its id was used before (it gets ``~2``), and when its GPUs cannot be spread
+    evenly over its nodes.
     Raises ``TraceError`` when no job is left.
     """
     jobs = _Jobs(log)
@@ -153,7 +152,7 @@ class _Jobs:
         }
         count = int(self.kept.sum())
         frame = make_frame({name: self.keep(values) for name, values in self.settled(settled, zero)}, count)
-        origin = (_EPOCH + timedelta(microseconds=zero)).isoformat() if self.log.dated else None
+        origin = date_of(zero).isoformat() if self.log.dated else None
         return Settled(frame, origin)
 
     def settled(self, settled: dict[str, Integers], zero: int) -> Iterator[tuple[str, Any]]:

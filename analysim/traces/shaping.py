@@ -13,10 +13,9 @@ import pandas as pd
 from analysim.errors import UserError
 from analysim.traces.cells import LARGEST
 from analysim.traces.description import offered_load
-from analysim.traces.trace import Trace, sort_jobs
+from analysim.traces.trace import MOVED_COLUMNS, Trace, sort_jobs
 from analysim.units import format_duration, parse_duration
 
-_MOVED = ("cancel_us", "recorded_start_us", "recorded_end_us")
 _RULES = "Write exact, factor:F (factor:1.5) or lognormal:S (lognormal:0.5)."
 
 
@@ -98,7 +97,7 @@ def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:
     submit = trace.frame["submit_us"]
     moved = np.rint((submit - submit.min()) * (present / load)).astype(np.int64) + submit.min()
     scaled = {"submit_us": moved}
-    for name in _MOVED:
+    for name in MOVED_COLUMNS:
         times = trace.frame[name]
         scaled[name] = times.where(times < 0, times + moved - submit)
     # Two submissions may meet in one microsecond now: they stand in the order of their ids.

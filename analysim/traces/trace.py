@@ -13,6 +13,9 @@ import pandas as pd
 from analysim.traces.log import Account
 from analysim.traces.schema import COLUMNS, Column
 
+MOVED_COLUMNS = ("cancel_us", "recorded_start_us", "recorded_end_us")
+"""Columns of moments that move with the submission of their job."""
+
 _AT_ONCE = 100_000
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysim.traces.readers import FORMATS
-from analysim.traces.readers.format import Sample
+from analysim.traces.readers.format import Sample, take_sample
 from analysim.traces.readers.not_jobs import describe_other
-from analysim.traces.readers.registry import take_sample
 from tests.builders import shared_file
 
 

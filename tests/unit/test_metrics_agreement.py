@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysim.metrics.agreement import Busy, Spans, average_s, kolmogorov_smirnov, quantiles_s, wasserstein_s
+from analysim.metrics.agreement import Busy, Spans, kolmogorov_smirnov, quantiles_s, wasserstein_s
+from analysim.metrics.job_figures import mean_s
 
 SAMPLES = st.lists(st.integers(0, 10**9) | st.integers(0, 5), min_size=1, max_size=40)
 NOBODY = np.array([], np.int64)
@@ -27,14 +28,14 @@ def test_quantiles_are_those_of_numpy(values: list[int]) -> None:
     found = quantiles_s(np.array(values, np.int64))
     for name, value in found.items():
         assert value == pytest.approx(np.quantile(values, int(name[1:]) / 100) / 1e6, abs=1e-9)
-    assert average_s(np.array(values, np.int64)) == pytest.approx(np.mean(values) / 1e6)
+    assert mean_s(np.array(values, np.int64)) == pytest.approx(np.mean(values) / 1e6)
 
 
 def test_nothing_has_no_distance() -> None:
     assert kolmogorov_smirnov(NOBODY, np.array([1])) is None
     assert wasserstein_s(np.array([1]), NOBODY) is None
     assert quantiles_s(NOBODY)["p50"] is None
-    assert average_s(NOBODY) is None
+    assert mean_s(NOBODY) is None
 
 
 def spans(*rows: tuple[int, int, int]) -> Spans:

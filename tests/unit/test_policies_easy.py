@@ -143,6 +143,31 @@ def test_what_a_trial_backfilled_is_taken_back() -> None:
     assert found["head"] == 100
 
 
+def test_what_was_refused_behind_a_trial_is_not_refused_after_it() -> None:
+    seen = []
+
+    def schedule(plan: Plan) -> None:
+        waiting = list(plan.pending)
+        if len(waiting) < 3:
+            for each in waiting:
+                plan.start(each)
+            return
+        first, one, other = waiting
+        head = plan.shadow(first, by=ENDING)
+        with plan.trial():
+            seen.extend((bool(plan.backfill(one, head)), bool(plan.backfill(other, head))))
+        seen.append(bool(plan.backfill(other, head)))
+
+    starts(
+        job("running", 0, 100, 6, estimate=100),
+        job("head", 1, 50, 8, estimate=50),
+        job("one", 2, 200, 2, estimate=200),
+        job("other", 2, 200, 2, estimate=200),
+        policy=scripted(schedule, knowledge="estimate", ending=ENDING),
+    )
+    assert seen[:3] == [True, False, True]
+
+
 def test_a_promise_holds_for_one_pass_and_needs_estimates() -> None:
     kept: list[Any] = []
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from analysim.clusters.importing.documents import Object, mapping, name_of, quantity, sequence, whole_quantity
 from analysim.clusters.importing.found import Found, FoundNode, Tally
 from analysim.clusters.importing.sources import Source
+from analysim.units import MEGABYTES
 
 GPU_RESOURCES = (
     "nvidia.com/gpu",
@@ -113,7 +114,7 @@ def _gpu_type(labels: dict[str, str]) -> str | None:
 
 def _gpu_memory(source: Source, name: str, labels: dict[str, str]) -> float | None:
     text = labels.get("nvidia.com/gpu.memory")
-    return round(quantity(source, f"node {name}: gpu.memory", text) / 1024, 1) if text else None
+    return round(quantity(source, f"node {name}: gpu.memory", text) / MEGABYTES, 1) if text else None
 
 
 def _amount(source: Source, name: str, amounts: Object, key: str, unit: float) -> float | None:

@@ -11,9 +11,9 @@ from analysim.clusters.importing.found import Found, FoundNode
 from analysim.clusters.importing.protocol import Importer
 from analysim.clusters.importing.sources import Source
 from analysim.clusters.importing.tables import read_rows
+from analysim.units import CPU_MILLI, MEGABYTES
 
 COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu", "model"]
-MIB_PER_GB = 1024
 NO_MODEL = ("", "nan", "none")
 
 
@@ -33,8 +33,8 @@ def read(sources: Sequence[Source]) -> Found:
                 name=row.text("sn"),
                 gpu_type=None if model.lower() in NO_MODEL else model,
                 gpus=gpus,
-                cpus=row.number("cpu_milli") / 1000,
-                memory_gb=row.number("memory_mib") / MIB_PER_GB,
+                cpus=row.number("cpu_milli") / CPU_MILLI,
+                memory_gb=row.number("memory_mib") / MEGABYTES,
             )
             found.nodes.append(node)
     with_gpus = sum(node.gpus > 0 for node in found.nodes)

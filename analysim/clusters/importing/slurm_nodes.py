@@ -17,8 +17,8 @@ from analysim.clusters.importing.slurm_texts import (
     shown_records,
 )
 from analysim.clusters.importing.sources import Source
+from analysim.units import MEGABYTES
 
-MB_PER_GB = 1024
 _OUT_OF_USE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "INVAL")
 _DEFAULT = "default"
 
@@ -234,7 +234,7 @@ def nodes_of_hosts(slurm: Slurm) -> list[FoundNode]:
             slurm.nodes_of_host[host.name].append(name)
             node = FoundNode(name, gpu_type or None, count, rack=host.rack, pod=host.pod)
             node.cpus = None if host.cpus is None else round(host.cpus * share, 3)
-            node.memory_gb = None if host.memory_mb is None else round(host.memory_mb * share / MB_PER_GB, 3)
+            node.memory_gb = None if host.memory_mb is None else round(host.memory_mb * share / MEGABYTES, 3)
             nodes.append(node)
         if len(types) > 1:
             slurm.tally.add(

@@ -100,8 +100,7 @@ def _check_duration(table: Table, submit: Integers, start: Integers, end: Intege
 def _check_gpu_time(table: Table) -> list[str]:
     told = table.scaled("gpu_time", MICROSECONDS)
     computed = scale(table.number("duration") * table.number("gpu_num"), MICROSECONDS)
-    differing, both = count_differing(told, computed)
-    return [f"gpu_time is not duration * gpu_num in {differing:,} of {both:,} rows."] if differing else []
+    return witness("gpu_time", told, computed, "duration * gpu_num", then="")
 
 
 def _recognises_converted(sample: Sample) -> bool:

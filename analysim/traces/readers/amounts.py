@@ -12,6 +12,9 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+NEVER = int(np.iinfo(np.int64).max)
+"""Later than every moment: what stands for UNKNOWN where the first one is looked for."""
+
 _LARGEST = float(1 << 61)  # differences of two such still fit
 
 
@@ -47,9 +50,12 @@ def count_differing(told: Integers, computed: Integers) -> tuple[int, int]:
     return int((both & (np.abs(np.where(both, gap, 0)) > MICROSECONDS)).sum()), int(both.sum())
 
 
-def witness(name: str, told: Integers, computed: Integers, what: str) -> list[str]:
-    """Say in how many jobs a column that was told is not what it is computed as; nothing where it is in all."""
+def witness(name: str, told: Integers, computed: Integers, what: str, then: str = ": the times count") -> list[str]:
+    """Say in how many jobs a told span (microseconds) is not ``what`` it is computed as; nothing where it is in all.
+
+    ``then`` says what counts.
+    """
     differing, both = count_differing(told, computed)
     if not differing:
         return []
-    return [f"{name} is not {what} in {differing:,} of {both:,} rows: the times count."]
+    return [f"{name} is not {what} in {differing:,} of {both:,} rows{then}."]

@@ -11,6 +11,7 @@ from pathlib import Path
 from analysim.traces.log import Log
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.simulator_jobs import REQUIRED, read_jobs
+from analysim.traces.readers.tables import has_columns
 from analysim.units import MICROSECONDS
 
 _MINUTE_US = 60 * MICROSECONDS
@@ -18,7 +19,7 @@ _MARKS = {*REQUIRED, "user", "expect_time_list"}
 
 
 def _recognises(sample: Sample) -> bool:
-    return _MARKS.issubset(sample.header)
+    return has_columns(sample.header, *_MARKS)
 
 
 def _read(path: Path, options: ReadOptions) -> Log:

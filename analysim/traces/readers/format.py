@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from analysim.traces.log import Log
+from analysim.traces.streams import read_head
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class Sample:
     def compact(self) -> str:
         """The text without blanks before colons."""
         return self.text.replace('" :', '":')
+
+
+def take_sample(path: Path) -> Sample:
+    """Read the beginning of a file as readers look at it; bytes that are no UTF-8 are replaced.
+
+    Raises ``TraceError`` where it cannot be read.
+    """
+    head, whole = read_head(path)
+    return Sample(path, head.decode("utf-8-sig", errors="replace"), whole)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN, Account, Log
+from analysim.traces.readers.fields import at, text_at
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.json_records import read_records
 from analysim.traces.readers.kubernetes_gangs import Gangs
@@ -28,7 +29,6 @@ from analysim.traces.readers.kubernetes_pods import (
     read_priority,
     why_aside,
 )
-from analysim.traces.readers.kubernetes_values import at, text_at
 from analysim.traces.readers.yaml_records import read_yaml_records
 from analysim.traces.streams import open_text, read_head
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysim.traces.cells import LARGEST
 from analysim.traces.log import UNKNOWN, Account
+from analysim.traces.readers.amounts import NEVER, Integers, Mask
 from analysim.traces.readers.kubernetes_owners import Shape
 from analysim.traces.readers.kubernetes_pods import Told
 from analysim.traces.schema import ABSENT
@@ -36,7 +37,6 @@ _COLUMNS = {
 _WORDS = ("status", "node", "gpu_type", "partition", "priority_class")
 """Columns of text that repeats, kept as the number of a word; 0 is none."""
 
-_LATE = int(np.iinfo(np.int64).max)
 _MEGABYTE = 1 << 20
 _BY_ANY = (("priority", UNKNOWN), ("gpu_type", 0), ("partition", 0))
 """Columns that any object of a job may tell, and what stands where it does not."""
@@ -45,7 +45,6 @@ _WORST = ("Succeeded", "Unknown", "Failed", "Pending", "Running")
 _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 Words = npt.NDArray[np.object_]
-Integers = npt.NDArray[np.int64]
 
 
 class Gangs:
@@ -93,7 +92,7 @@ class Gangs:
     def _code(self, name: str) -> int:
         return self.codes.setdefault(name, len(self.codes))
 
-    def fold(self, account: Account) -> tuple[dict[str, Any], Integers, npt.NDArray[np.bool_]]:
+    def fold(self, account: Account) -> tuple[dict[str, Any], Integers, Mask]:
         """Return the columns of the jobs, their rows and which still run; enter the other rows in ``account``."""
         self._settle_keys()
         table = pd.DataFrame({name: np.array(column) for name, column in self.columns.items()})
@@ -142,7 +141,7 @@ class Gangs:
 
 def _fold(
     table: pd.DataFrame, names: Words, words: Words, account: Account
-) -> tuple[dict[str, Any], Integers, npt.NDArray[np.bool_]]:
+) -> tuple[dict[str, Any], Integers, Mask]:
     """Fold a table of objects into jobs, in the order of the first row of each."""
     table = table.sort_values(["job", "rank", "submit", "row"], kind="stable", ignore_index=True)
     told = {name: _first(table, name, absent) for name, absent in _BY_ANY}
@@ -197,11 +196,11 @@ def _megabytes(sizes: pd.Series) -> pd.Series:
 
 
 def _late(values: pd.Series) -> pd.Series:
-    return values.where(values != UNKNOWN, _LATE)
+    return values.where(values != UNKNOWN, NEVER)
 
 
 def _unlate(values: pd.Series) -> pd.Series:
-    return values.where(values != _LATE, UNKNOWN)
+    return values.where(values != NEVER, UNKNOWN)
 
 
 def _started(tellers: pd.DataFrame) -> pd.Series:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysim.traces.log import UNKNOWN
+from analysim.traces.readers.fields import at, objects_at, text_at
 from analysim.traces.readers.kubernetes_pods import (
     OWNERS,
     Need,
@@ -18,15 +19,7 @@ from analysim.traces.readers.kubernetes_pods import (
     queue_of,
     read_priority,
 )
-from analysim.traces.readers.kubernetes_values import (
-    at,
-    condition_moment,
-    holds,
-    objects_at,
-    read_count,
-    read_moment,
-    text_at,
-)
+from analysim.traces.readers.kubernetes_values import condition_moment, holds, read_count, read_moment
 
 _WHOLE, _WORKLOAD, _PART = 1, 2, 3
 """Ranks: an object that is the whole job tells it, else its Kueue workload, else the parts it was made of."""

@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from analysim.traces.log import UNKNOWN
-from analysim.traces.readers.kubernetes_values import (
-    at,
-    condition_moment,
-    objects_at,
-    read_bytes,
-    read_count,
-    read_milli,
-    read_moment,
-    text_at,
-)
+from analysim.traces.readers.fields import at, objects_at, text_at
+from analysim.traces.readers.kubernetes_values import condition_moment, read_bytes, read_count, read_milli, read_moment
 
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "nvidia.com/gpu.shared")
 _MIG = "nvidia.com/mig-"

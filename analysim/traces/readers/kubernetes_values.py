@@ -1,14 +1,14 @@
-"""Values of Kubernetes objects: fields that may be missing, quantities such as ``500m`` and ``64Gi``, dates."""
+"""Values of Kubernetes objects: quantities such as ``500m`` and ``64Gi``, dates, conditions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from analysim.traces.log import UNKNOWN
+from analysim.traces.moments import microseconds_of
+from analysim.traces.readers.fields import objects_at
 
 _QUANTITY = re.compile(
     r"\+?([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
@@ -19,29 +19,6 @@ _SUFFIXES = {suffix: Decimal(1000) ** power for power, suffix in enumerate(_DECI
 _SUFFIXES |= {suffix: Decimal(1024) ** power for power, suffix in enumerate(_BINARY, 1)}
 _LARGEST = Decimal(1 << 60)
 _MOST = 1 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def at(value: Any, *path: str) -> Any:
-    """Go down a path of fields; None where one is missing or what holds it is no object."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
-
-
-def text_at(value: Any, *path: str) -> str:
-    """Return a field as text, empty where it is missing or neither text nor a number."""
-    found = at(value, *path)
-    return found if isinstance(found, str) else str(found) if isinstance(found, int | float) else ""
-
-
-def objects_at(value: Any, *path: str) -> Iterator[dict[str, Any]]:
-    """Go through the objects of a list; nothing where the field is missing or no list."""
-    found = at(value, *path)
-    return (each for each in found if isinstance(each, dict)) if isinstance(found, list) else iter(())
 
 
 def read_quantity(value: Any) -> Decimal | None:
@@ -86,12 +63,9 @@ def read_moment(value: Any) -> int:
     if not isinstance(value, str) or len(value) < 10:
         return UNKNOWN
     try:
-        moment = datetime.fromisoformat(value.strip())
+        since = microseconds_of(value.strip())
     except ValueError:
         return UNKNOWN
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = (moment - _EPOCH) // _MICROSECOND
     return since if since > 0 else UNKNOWN
 
 

@@ -13,13 +13,14 @@ import numpy as np
 from analysim.traces.log import UNKNOWN, Log
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.simulator_jobs import REQUIRED, read_jobs
+from analysim.traces.readers.tables import has_columns
 
 _MILLISECOND_US = 1_000
 _MARKS = {*REQUIRED, "iteration_time", "resource_time_0"}
 
 
 def _recognises(sample: Sample) -> bool:
-    return _MARKS.issubset(sample.header)
+    return has_columns(sample.header, *_MARKS)
 
 
 def _read(path: Path, options: ReadOptions) -> Log:

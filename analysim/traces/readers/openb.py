@@ -9,7 +9,6 @@ https://github.com/hkust-adsl/kubernetes-scheduler-simulator (``data/pod_csv_to_
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,12 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.cells import LARGEST
 from analysim.traces.log import UNKNOWN, Account, Log
+from analysim.traces.moments import microseconds_of
 from analysim.traces.readers.amounts import Integers, difference
+from analysim.traces.readers.fields import at, text_at
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.kubernetes_pods import need_of
-from analysim.traces.readers.kubernetes_values import at, read_count, text_at
+from analysim.traces.readers.kubernetes_values import read_count
 from analysim.traces.readers.tables import Kind, Table, has_columns, read_table
 from analysim.traces.readers.yaml_records import read_yaml_records
 from analysim.units import GPU_MILLI, MICROSECONDS
@@ -47,7 +48,6 @@ _YAML_COLUMNS = ["row", "job_id", "tenant", "gpu_type", "gpus_per_node", "gpu_mi
 _YAML_COLUMNS += ["created", "deleted", "dated"]
 _ANNOTATION = "alibabacloud.com/"
 _MEGABYTE = 1 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _recognises(sample: Sample) -> bool:
@@ -180,11 +180,9 @@ def _moment(text: str) -> tuple[int, bool]:
     if seconds:
         return round(float(text) * MICROSECONDS), False
     try:
-        date = datetime.fromisoformat(text.strip())
+        return microseconds_of(text.strip()), True
     except ValueError:
         return UNKNOWN, False
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return (date - _EPOCH) // timedelta(microseconds=1), True
 
 
 def _yaml_times(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import Floats, Integers, Mask, difference, scale
+from analysim.traces.readers.amounts import NEVER, Floats, Integers, Mask, difference, scale
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.pai_tables import STATUSES, Folder, find_kind
 from analysim.traces.readers.tables import Kind, Table, make_ids
@@ -34,7 +34,6 @@ _TASK: dict[str, Kind] = {
     "gpu_type": "text",
 }
 _PLACED: dict[str, Kind] = {"job_name": "text", "machine": "text"}
-_NEVER = np.iinfo(np.int64).max
 
 
 def _recognises(sample: Sample) -> bool:
@@ -87,7 +86,7 @@ def _fold(table: Table, what: str) -> _Fold:
     size = len(names)
     start, end = _seconds(table, "start_time"), _seconds(table, "end_time")
     started, ended = start != UNKNOWN, end != UNKNOWN
-    first_start, last_end = np.full(size, _NEVER), np.full(size, UNKNOWN)
+    first_start, last_end = np.full(size, NEVER), np.full(size, UNKNOWN)
     np.minimum.at(first_start, job[started], start[started])
     np.maximum.at(last_end, job[ended], end[ended])
     last_end[job[started & ~ended]] = UNKNOWN
@@ -104,7 +103,7 @@ def _fold(table: Table, what: str) -> _Fold:
         job=job,
         names=names,
         first=first,
-        start=np.where(first_start == _NEVER, UNKNOWN, first_start),
+        start=np.where(first_start == NEVER, UNKNOWN, first_start),
         end=last_end,
         status=[("", *STATUSES)[each] for each in rank],
         running=running,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from analysim.errors import TraceError
-from analysim.traces.readers.format import Sample
+from analysim.traces.readers.format import Sample, take_sample
 from analysim.traces.readers.tables import Kind, Table, open_csv, read_table
 from analysim.traces.streams import open_bytes, read_head
 
@@ -96,8 +96,7 @@ class Folder:
     @classmethod
     def of(cls, path: Path) -> Folder:
         """Find out which table a file is. Raises ``TraceError`` if it is none of them."""
-        head, whole = read_head(path)
-        kind = find_kind(Sample(path, head.decode("utf-8-sig", errors="replace"), whole))
+        kind = find_kind(take_sample(path))
         if not kind:
             raise TraceError(
                 f"{path} is no job, task or instance table of PAI: its rows have other fields.",

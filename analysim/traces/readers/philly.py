@@ -18,7 +18,7 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN, Account, Log
 from analysim.traces.moments import read_moments
-from analysim.traces.readers.amounts import Integers, count_differing, difference, scale, witness
+from analysim.traces.readers.amounts import Integers, difference, scale, witness
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.json_records import read_records
 from analysim.traces.readers.philly_attempts import (
@@ -186,13 +186,11 @@ def _read_derived(path: Path, options: ReadOptions) -> Log:
         "partition": table.text("cluster"),
     }
     computed = scale(table.number("duration") * table.number("num_gpus"), MICROSECONDS)
-    differing, both = count_differing(table.scaled("gpu_time", MICROSECONDS), computed)
     notes = [
         "Jobs are numbered by row: the list has no ids.",
         *name_zone(table.naive["timestamp"], options.timezone, "Philly's", _ZONE),
+        *witness("gpu_time", table.scaled("gpu_time", MICROSECONDS), computed, "duration * num_gpus", then=""),
     ]
-    if differing:
-        notes.append(f"gpu_time is not duration * num_gpus in {differing:,} of {both:,} rows.")
     return Log(columns, table.row, Account(table.rows), dated=True, notes=notes)
 
 

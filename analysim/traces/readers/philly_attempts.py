@@ -12,7 +12,7 @@ import numpy as np
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN
 from analysim.traces.moments import read_moments
-from analysim.traces.readers.amounts import Integers
+from analysim.traces.readers.amounts import NEVER, Integers
 from analysim.traces.readers.tables import NO_TEXT
 
 _REMEDY = "Correct that record, or leave it out."
@@ -106,7 +106,7 @@ class Attempts:
         started, ended = start != UNKNOWN, end != UNKNOWN
         final = np.append(job[1:] != job[:-1], np.ones(min(job.size, 1), bool))
         open_ended = final & started & ~ended
-        first, latest, last = np.full(size, np.iinfo(np.int64).max), np.full(size, UNKNOWN), np.full(size, UNKNOWN)
+        first, latest, last = np.full(size, NEVER), np.full(size, UNKNOWN), np.full(size, UNKNOWN)
         np.minimum.at(first, job[started], start[started])
         np.maximum.at(latest, job[ended], end[ended])
         last[job[open_ended]] = start[open_ended]
@@ -116,7 +116,7 @@ class Attempts:
         np.add.at(halves, job[~both & ~open_ended], 1)
         ran[job[both & (end < start)]] = -1
         return {
-            "start": np.where(first == np.iinfo(np.int64).max, UNKNOWN, first),
+            "start": np.where(first == NEVER, UNKNOWN, first),
             "end": np.where(last == UNKNOWN, latest, UNKNOWN),
             "ran": ran,
             "last": last,

@@ -23,9 +23,8 @@ from analysim.traces.readers import (
     swf,
     tiresias,
 )
-from analysim.traces.readers.format import Format, Sample
+from analysim.traces.readers.format import Format, take_sample
 from analysim.traces.readers.not_jobs import describe_other
-from analysim.traces.streams import read_head
 
 FORMATS: tuple[Format, ...] = (
     acme.CONVERTED,
@@ -89,9 +88,3 @@ def find_format(path: Path, name: str | None = None) -> Format | None:
         names = ", ".join(_JSON)
         raise TraceError(f"{path} is JSON, but in no format that is known by it.", f"See that it is whole ({names}).")
     return found[0] if found else None
-
-
-def take_sample(path: Path) -> Sample:
-    """Read the beginning of a file as readers look at it; bytes that are no UTF-8 are replaced."""
-    head, whole = read_head(path)
-    return Sample(path, head.decode("utf-8-sig", errors="replace"), whole)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from analysim.errors import TraceError
 from analysim.traces.log import Log
+from analysim.traces.readers.amounts import Integers
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.slurm_cells import RESOURCES, Cells
 from analysim.traces.readers.slurm_jobs import compute_all, fold
@@ -20,7 +21,6 @@ from analysim.traces.readers.slurm_lines import Layout, read_blocks, read_layout
 from analysim.traces.readers.slurm_values import read_job
 from analysim.traces.streams import open_text
 
-Integers = npt.NDArray[np.int64]
 Block = tuple[list[str], Sequence[int]]
 
 LACKS = "AllocTRES or ReqTRES (sacct --format=...)"

@@ -13,6 +13,7 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN
 from analysim.traces.moments import read_moments, zone_notes
+from analysim.traces.readers.amounts import Integers
 from analysim.traces.readers.format import ReadOptions
 from analysim.traces.readers.slurm_jobs import Cache, Records, compute_all, distinct
 from analysim.traces.readers.slurm_lines import Layout
@@ -34,8 +35,6 @@ from analysim.traces.readers.slurm_values import (
     requested_memory,
 )
 from analysim.units import CPU_MILLI, MICROSECONDS
-
-Integers = npt.NDArray[np.int64]
 
 RESOURCES = ("alloctres", "reqtres", "allocgres", "reqgres")
 """Columns that tell GPUs, in the order in which they are asked."""

@@ -11,12 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import difference, spread_over_nodes
+from analysim.traces.readers.amounts import NEVER, Floats, Integers, Mask, difference, spread_over_nodes
 from analysim.traces.readers.slurm_values import PENDING, RUNNING
 from analysim.units import MICROSECONDS
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 TEXTS = ("cluster", "gpu_type", "node", "tenant", "user", "partition", "quality", "status", "tasks")
 """Columns of records that hold texts, as numbers in ``Records.words``."""
@@ -28,7 +25,6 @@ _APART = 30 * 86_400 * MICROSECONDS
 
 _HOUR = 3_600 * MICROSECONDS
 _AT_ONCE = 100_000
-_NEVER = np.iinfo(np.int64).max
 _KEYS = ("cluster", "number", "task", "component", "tasks")
 
 
@@ -63,7 +59,7 @@ class Cache(dict[Any, Any]):
         return value
 
 
-def distinct(cells: Sequence[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+def distinct(cells: Sequence[Any]) -> tuple[list[Any], Integers]:
     """Return what occurs among cells, each once, and for each cell which of that it is."""
     numbers = Numbered()
     codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
@@ -150,7 +146,7 @@ def _among(words: Words, codes: npt.NDArray[Any], wanted: Iterable[str]) -> Mask
     return np.isin(codes, [words[word] for word in wanted if word in words])
 
 
-def _floats(values: Integers) -> npt.NDArray[np.float64]:
+def _floats(values: Integers) -> Floats:
     return np.where(values == UNKNOWN, np.nan, values.astype(np.float64))
 
 
@@ -238,12 +234,12 @@ def _fold_attempts(table: dict[str, Any], account: Account) -> int:
     begins = np.append(0, np.flatnonzero(np.diff(job)) + 1)
     chosen = places[order[by_start[np.append(begins[1:], len(job)) - 1]]]
     first = places[order[np.lexsort((part["row"], job))[begins]]]
-    submits = np.where(part["submit"] == UNKNOWN, _NEVER, part["submit"])
+    submits = np.where(part["submit"] == UNKNOWN, NEVER, part["submit"])
     submit = np.minimum.reduceat(submits, begins)
     rows = table["row"][first]
     for name in table:
         table[name][first] = table[name][chosen]
-    table["submit"][first] = np.where(submit == _NEVER, UNKNOWN, submit)
+    table["submit"][first] = np.where(submit == NEVER, UNKNOWN, submit)
     table["row"][first] = rows
     account.put_aside(AGAIN, np.setdiff1d(part["row"], rows))
     folded = np.setdiff1d(places, first)

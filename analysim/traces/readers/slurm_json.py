@@ -16,6 +16,7 @@ import numpy.typing as npt
 from analysim.errors import TraceError
 from analysim.traces.cells import LARGEST
 from analysim.traces.log import UNKNOWN, Log
+from analysim.traces.readers.fields import at
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.json_records import read_records
 from analysim.traces.readers.slurm_jobs import TEXTS, Cache, Records, fold
@@ -85,8 +86,8 @@ class _Reader:
             raise TraceError(
                 f"{self.path}, record {number} has no job_id or no time.", "This is no job of sacct --json."
             )
-        state = _text(_at(job, "state", "current") or job.get("state"))
-        association = _at(job, "association") or {}
+        state = _text(at(job, "state", "current") or job.get("state"))
+        association = at(job, "association") or {}
         nodes, listed = self.nodes[_text(job.get("nodes"))]
         self.records.depending += bool(_text(job.get("dependency")))
         return {
@@ -107,18 +108,18 @@ class _Reader:
     def _id(self, job: Record) -> Record:
         """Take the id from the array or the heterogeneous job that the job belongs to."""
         own: Record = {"number": _count(job["job_id"]), "task": -1, "component": -1, "tasks": ""}
-        array, leader = _count(_at(job, "array", "job_id")), _count(_at(job, "het", "job_id"))
+        array, leader = _count(at(job, "array", "job_id")), _count(at(job, "het", "job_id"))
         if array > 0:
             own["number"] = array
-            own["task"] = max(-1, _count(_at(job, "array", "task_id")))
-            tasks = _text(_at(job, "array", "task"))
+            own["task"] = max(-1, _count(at(job, "array", "task_id")))
+            tasks = _text(at(job, "array", "task"))
             if own["task"] < 0 and tasks:
                 own["tasks"] = f"[{tasks}]"
-                throttled = "%" in tasks or _count(_at(job, "array", "limits", "max", "running", "tasks")) > 0
+                throttled = "%" in tasks or _count(at(job, "array", "limits", "max", "running", "tasks")) > 0
                 self.pending += (1, count_tasks(tasks), throttled)
         elif leader > 0:
             own["number"] = leader
-            own["component"] = max(0, _count(_at(job, "het", "job_offset")))
+            own["component"] = max(0, _count(at(job, "het", "job_offset")))
         return own
 
     def _times(self, time: Record, state: str) -> Record:
@@ -148,7 +149,7 @@ class _Reader:
         gpus = allocated if allocated.gpu_milli != UNKNOWN else requested
         self.records.sharing += allocated.shares or requested.shares
         nodes = first_known(_count(job.get("allocation_nodes")), allocated.nodes, listed, requested.nodes)
-        cpus = first_known(allocated.cpu_milli, requested.cpu_milli, _scaled(_at(job, "required", "CPUs"), CPU_MILLI))
+        cpus = first_known(allocated.cpu_milli, requested.cpu_milli, _scaled(at(job, "required", "CPUs"), CPU_MILLI))
         return {
             "gpu_milli": 0 if gpus.gpu_milli == UNKNOWN and tres else gpus.gpu_milli,
             "gpu_type": gpus.gpu_type,
@@ -174,15 +175,6 @@ class _Reader:
                 " end - elapsed (a mistake of Slurm 22.05 and 23.02)."
             )
         return fold(records, "" if self.tells_resources else LACKS)
-
-
-def _at(value: Any, *keys: str) -> Any:
-    """Return what is found in objects within objects; None where one of the keys is not there."""
-    for key in keys:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
 
 
 def _list(value: Any) -> list[Any]:
@@ -224,7 +216,7 @@ def _pairs(resources: Any) -> Iterator[tuple[str, int]]:
 def _required_memory(required: Any, cpus: int, nodes: int) -> int:
     """Read what was required, MB for each CPU or for each node."""
     for name, each in (("memory_per_cpu", cpus // CPU_MILLI if cpus > 0 else 0), ("memory_per_node", max(nodes, 0))):
-        memory = _count(_at(required, name))
+        memory = _count(at(required, name))
         if memory > 0 and each > 0:
             return bounded(memory * each)
     return UNKNOWN

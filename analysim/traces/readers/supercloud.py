@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import Integers, difference, scale, spread_over_nodes
+from analysim.traces.readers.amounts import NEVER, Integers, difference, scale, spread_over_nodes
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.simulator_jobs import told_ids
-from analysim.traces.readers.tables import Kind, Table, read_table
+from analysim.traces.readers.tables import Kind, Table, has_columns, read_table
 from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
@@ -52,11 +52,10 @@ _STATES = {
     1024: "REQUEUED",
 }
 _DATED_FROM = 1_000_000_000  # seconds: September 2001; a log on its own clock does not get there
-_NEVER = int(np.iinfo(np.int64).max)
 
 
 def _recognises(sample: Sample) -> bool:
-    return {*_KINDS, "id_array_job", "nodes_alloc"}.issubset(sample.header)
+    return has_columns(sample.header, *_KINDS, "id_array_job", "nodes_alloc")
 
 
 def _read(path: Path, options: ReadOptions) -> Log:
@@ -128,13 +127,13 @@ class _Attempts:
         account.put_aside("another attempt of a job queued again, folded into its job", np.sort(others) + 1)
         ran = self._ran()
         total = np.add.reduceat(np.where(ran == UNKNOWN, 0, ran)[order], begins)
-        starts = np.where(self.start == UNKNOWN, _NEVER, self.start)
+        starts = np.where(self.start == UNKNOWN, NEVER, self.start)
         start = np.minimum.reduceat(starts[order], begins)
         return _Jobs(
             first,
             last,
             self.submit[first],
-            np.where(start == _NEVER, UNKNOWN, start),
+            np.where(start == NEVER, UNKNOWN, start),
             self.end[last],
             np.where(ran[last] == UNKNOWN, UNKNOWN, total),
         )

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN
-from analysim.traces.moments import read_moments
+from analysim.traces.moments import NO_VALUE, read_moments
 from analysim.traces.readers.amounts import Floats, Integers, Mask, scale
 from analysim.traces.streams import open_text
 
@@ -25,8 +25,6 @@ Kind = Literal["id", "text", "number", "moment"]
 
 NO_TEXT = ("", "nan", "none", "null")
 """Cells, in lower case, that say nothing."""
-
-_NO_VALUE = (*NO_TEXT, "nat", "n/a", "unknown")
 
 _ROWS_AT_ONCE = 50_000
 _LONGEST = 40
@@ -272,6 +270,6 @@ def _check(table: Table, name: str, texts: pd.Series, unread: Mask, what: str, l
         return
     for position in np.flatnonzero(unread):
         text = str(texts.iloc[position])
-        if text.strip().lower() not in _NO_VALUE:
+        if text.strip().lower() not in NO_VALUE:
             shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
             raise TraceError(f'{table.path}, line {lines[position]}, {name}: "{shown}" is not {what}.', _REMEDY)
