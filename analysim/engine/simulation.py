@@ -406,7 +406,6 @@ class Simulation:
     def run(self) -> RunTables:
         """Run to the end and return the tables. Garbage is collected seldom while the engine runs."""
         thresholds = gc.get_threshold()
-        gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
         began = time.perf_counter()

@@ -80,6 +80,7 @@ def test_the_first_policy_that_fails_leaves_nothing(analysim: Command, here: Pat
     assert not (here / "all").exists()
 
 
+@pytest.mark.slow
 def test_finished_runs(analysim: Command, here: Path) -> None:
     analysim(*COMPARE, "--no-figures", "--out", "both")
     by_policy = analysim(*COMPARE, "--no-figures", "--out", "again", "--quiet").stdout
@@ -153,6 +154,7 @@ def test_mistakes(analysim: Command, here: Path, words: tuple[str, ...], line: s
     assert not (here / "runs").exists()
 
 
+@pytest.mark.slow
 def test_an_existing_comparison_is_not_touched_unless_forced(analysim: Command, here: Path) -> None:
     assert analysim(*COMPARE, "--no-figures", "--out", "mine").exit_code == 0
     refused = analysim(*COMPARE, "--no-figures", "--out", "mine")
@@ -239,6 +241,7 @@ def test_rerun_needs_neither_the_policy_file_nor_the_topology_file(analysim: Com
     assert analysim("rerun", "one", "--quiet").exit_code == 0
 
 
+@pytest.mark.slow
 def test_rerun_of_a_policy_without_a_name_and_of_a_class_in_a_module(
     analysim: Command, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def test_long_waits_on_an_idle_cluster_are_warned_of(analysim: Command, here: Pa
     assert len(report(analysim)["warnings"]) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_out_and_a_run_folder_with_it(analysim: Command, here: Path) -> None:
     before = set(here.iterdir())
     printed = report(analysim, "--policy", "easy")

@@ -68,6 +68,7 @@ class Slow(Policy):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_leaves_nothing(
     here: Path, environment: dict[str, str], sent: signal.Signals

@@ -58,6 +58,7 @@ RUN_FILES = {
 }
 
 
+@pytest.mark.slow
 def test_the_shortest_command_line_works_as_it_stands(analysim: Command, here: Path) -> None:
     result = analysim("simulate", "--trace", "prod.csv", "--policy", "fifo")
     assert result.exit_code == 0, result.stderr

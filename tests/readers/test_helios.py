@@ -112,6 +112,7 @@ def test_mangled_lists_are_read_or_refused(tmp_path: Path, seed: int) -> None:
     check_mangled(DERIVED, seed, tmp_path / "jobs.csv", "helios-derived")
 
 
+@pytest.mark.slow
 def test_venus_is_as_published() -> None:
     """125,303 GPU jobs of 6.736 GPUs, of which the median runs 204 s (Hu et al., SC '21)."""
     trace = read_trace(shared_file("traces/helios/venus_gpu_jobs.csv.gz"))

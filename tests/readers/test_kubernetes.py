@@ -506,6 +506,7 @@ _TEXTS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_whatever_the_file_it_balances_or_is_told(
@@ -522,6 +523,7 @@ def test_whatever_the_file_it_balances_or_is_told(
         balanced(read_trace(file, format="kubernetes"))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_whatever_stands_in_a_field(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

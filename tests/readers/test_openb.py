@@ -181,6 +181,7 @@ def test_broken_yaml_is_told_in_one_line(tmp_path: Path, text: str, message: str
         read_trace(file, format="openb-yaml")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_whatever_the_file_it_balances_or_is_told(

@@ -224,6 +224,7 @@ def test_mangled_tables_are_read_or_refused(tmp_path: Path, seed: int) -> None:
     check_mangled(DERIVED, seed, tmp_path / "jobs.csv", "philly-csv")
 
 
+@pytest.mark.slow
 def test_the_real_derived_table() -> None:
     """82,247 jobs of a filtered subset; 65 rows are exact duplicates and distinct jobs."""
     facts = describe(read_trace(shared_file("traces/philly/philly_sia.csv.gz"), timezone="America/Los_Angeles"))

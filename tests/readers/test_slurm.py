@@ -502,6 +502,7 @@ SEED = "\n".join(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_dumps_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:

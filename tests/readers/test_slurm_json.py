@@ -229,6 +229,7 @@ def test_damaged_dumps_are_read_or_refused(tmp_path: Path, data: st.DataObject) 
         assert trace.rows == len(trace.frame) + sum(trace.set_aside.values())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_values_of_another_kind_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:

@@ -125,6 +125,7 @@ def from_jobs(jobs: list[dict[str, Any]], origin: str | None) -> Trace:
     return make_trace(origin, **given)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=JOBS, origin=ORIGINS)
 def test_what_swf_holds_is_read_back(tmp_path: Path, jobs: list[dict[str, Any]], origin: str | None) -> None:
@@ -220,6 +221,7 @@ def test_another_suffix_and_a_folder_that_is_not_there(tmp_path: Path) -> None:
         write_swf(trace, tmp_path / "none" / "made.swf")
 
 
+@pytest.mark.slow
 def test_kth_is_read_back_as_it_was(tmp_path: Path) -> None:
     trace = read_trace(shared_file("traces/swf/KTH-SP2-1996-2.1-cln.swf.gz"))
     assert write_swf(trace, tmp_path / "again.swf") == []

@@ -143,6 +143,7 @@ class Levels(Choosing):
             plan.wake_at(plan.now + soonest * SECOND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "policy"), [("srtf_free_count320", ShortestRemaining), ("dlasgpu_count320", Levels)]
 )

@@ -54,6 +54,7 @@ def test_a_job_without_duration_gets_a_round_of_its_own_at_the_same_instant() ->
     assert outcome.simulation.facts["passes"] == 3
 
 
+@pytest.mark.slow
 def test_a_thousand_rounds_at_one_instant_are_too_many() -> None:
     rows = [job(number, 0, 0) for number in range(1001)]
     assert run(trace(*rows[:1000]), flat_cluster(1, 1)).simulation.facts["passes"] == 1000

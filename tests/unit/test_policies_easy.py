@@ -209,6 +209,7 @@ JOBS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     jobs=JOBS,
@@ -227,6 +228,7 @@ def test_with_exact_estimates_no_head_starts_after_its_first_promise(
         assert outcome.times(int(name))[0] * SECOND <= promised
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(jobs=JOBS)
 def test_on_counts_it_is_the_textbook_algorithm(jobs: list[tuple[int, int, int]]) -> None:

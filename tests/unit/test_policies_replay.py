@@ -108,6 +108,7 @@ def test_jobs_without_a_recorded_start_come_last() -> None:
     assert notes(outcome) == []
 
 
+@pytest.mark.slow
 def test_only_who_says_so_sees_what_really_happened() -> None:
     for knowledge in ("none", "history", "estimate", "oracle"):
         for ask in (lambda plan, each: plan.recorded_start(each), lambda plan, each: plan.recorded_nodes(each)):

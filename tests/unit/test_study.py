@@ -64,6 +64,7 @@ def test_mistakes_are_told(trace: Path, wrong: dict[str, object]) -> None:
         analysim.simulate(trace, topology=CLUSTER, **wrong)
 
 
+@pytest.mark.slow
 def test_a_saved_run_reads_back(trace: Path, tmp_path: Path) -> None:
     run = analysim.simulate(trace, topology=CLUSTER)
     saved = run.save(tmp_path / "run", figures=False)
@@ -75,6 +76,7 @@ def test_a_saved_run_reads_back(trace: Path, tmp_path: Path) -> None:
     assert analysim.simulate(trace, topology=CLUSTER, out=tmp_path / "two").folder == tmp_path / "two"
 
 
+@pytest.mark.slow
 def test_figures_of_a_run_in_memory(trace: Path, tmp_path: Path) -> None:
     paths = analysim.simulate(trace, topology=CLUSTER).plot(tmp_path / "drawn")
     assert paths

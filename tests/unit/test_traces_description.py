@@ -141,6 +141,7 @@ def test_dates_are_written_to_the_microsecond(tmp_path: Path, suffix: str, zone:
 _ODD = st.text(st.sampled_from('ab0 ,;"\'\t\n\r|é中\u2028\x1f#\\-'), max_size=5)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(_ODD, _ODD), min_size=1, max_size=4), st.sampled_from([".csv", ".parquet"]))
 @settings(max_examples=60, deadline=None)
 def test_text_is_written_as_it_is(words: list[tuple[str, str]], suffix: str) -> None:

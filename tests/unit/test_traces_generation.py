@@ -75,6 +75,7 @@ def test_profile_expects_what_is_published(profile: str) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PUBLISHED)
 def test_sample_of_a_profile_agrees_with_what_is_published(profile: str) -> None:
     """Of a million jobs; GPU-seconds a job have a standard error of 3 % (bursts repeat sizes)."""
