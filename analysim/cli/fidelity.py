@@ -93,6 +93,7 @@ def _print(report: Mapping[str, Any]) -> None:
         ["busy GPUs apart, mean over time", _shown(difference, format_number)],
         ["the same, of all GPUs", _shown(share, show_share)],
     ]
+    rows += [[f"jobs left out: {what}", f"{report[key]:,}"] for key, what in _LEFT_OUT.items() if report[key]]
     print()
     print_table(rows, header=False)
     if report["partitions"]:
@@ -101,6 +102,15 @@ def _print(report: Mapping[str, Any]) -> None:
     if report["replay"]:
         print()
         _print_replay(report["replay"], report["jobs"])
+
+
+_LEFT_OUT = {
+    "without_recorded_start": "no recorded start",
+    "started_before_submission": "recorded start before submission",
+    "without_start": "no start in the simulation",
+    "rejected": "of these rejected, not among recorded busy GPUs either",
+}
+"""Counts of jobs that are not compared, and what the table calls them."""
 
 
 def _shown(value: float | None, show: Any) -> str:

@@ -55,16 +55,19 @@ def slice_(
     debug: options.Debug = False,
 ) -> None:
     """Keep the jobs of some time, of some tenants, of some sizes."""
-    from analysim.traces import parse_window, slice_trace
+    from analysim.traces import check_bounds, parse_window, slice_trace
 
     if window is None and not tenant and min_gpus is None and max_gpus is None:
         raise UserError("Nothing says which jobs to keep.", "Add --window, --tenant, --min-gpus or --max-gpus.")
+    check_bounds(min_gpus, max_gpus)
     parse_window(window or ":")
+    talk = Talk(quiet=quiet)
     trace = _read(source, [target], column, trace_format, timezone, force)
     kept = slice_trace(trace, window, tenant, min_gpus, max_gpus)
+    _tell(trace, talk)
     left_out = "; ".join(f"{count:,} {reason}" for reason, count in kept.left_out.items())
     what = f"of {len(trace.frame):,}, left out: {left_out}" if left_out else f"of {len(trace.frame):,}"
-    _write(kept, target, Talk(quiet=quiet), what)
+    _write(kept, target, talk, what)
 
 
 def scale(
@@ -101,6 +104,8 @@ def scale(
         if load is not None and cluster_gpus is not None:
             made = scale_to_load(made, load, cluster_gpus)
             what.append(f"scaled to an offered load of {load:g} on {cluster_gpus:,} GPUs")
+        if number == 0:  # a refusal is one line
+            _tell(trace, talk)
         _write(made, each, talk, "; ".join(what))
 
 
@@ -120,9 +125,11 @@ def anonymise(
     """Replace names (users, tenants, partitions, models, nodes, text ids) by hashes; numbers and times stay."""
     from analysim.traces import anonymise
 
+    talk = Talk(quiet=quiet)
     trace = _read(source, [target], column, trace_format, timezone, force)
+    _tell(trace, talk)
     keyed = "with your key" if key else "without a key: who guesses a name can check it, --key prevents that"
-    _write(anonymise(trace, key), target, Talk(quiet=quiet), f"names are hashes, {keyed}")
+    _write(anonymise(trace, key), target, talk, f"names are hashes, {keyed}")
 
 
 def refuse_existing(path: Path, force: bool) -> None:
@@ -148,6 +155,7 @@ def _read(
 
 
 def _tell(trace: Trace, talk: Talk) -> None:
+    """Say as what the source was read, and what was set aside, repaired or taken for granted."""
     from analysim.traces import tell_account, tell_reading
 
     for line in tell_reading(trace):

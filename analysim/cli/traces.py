@@ -52,7 +52,7 @@ def describe(
     talk = Talk(quiet=quiet)
     for line in (*tell_reading(loaded), *(f"note: {each}" for each in (*tell_account(loaded), *loaded.notes))):
         talk.say(line)
-    zone = parse_timezone(timezone) if timezone else None
+    zone = parse_timezone(timezone) if timezone is not None else None
     facts = describe(loaded, timezone=zone, cluster_gpus=cluster_gpus)
     if as_json:
         print_json(facts | describe_rows(loaded))

@@ -20,7 +20,7 @@ class RunConfig(Model):
     policy: str = "fifo"
     topology: str | None = None
     placement: PlacementName = "pack"
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     load: PositiveFloat | None = Field(default=None, description="scale inter-arrival times to this load")
     window: str | None = None
     initial: bool = Field(default=False, description="jobs recorded as running when the window begins hold GPUs then")

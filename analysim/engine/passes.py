@@ -194,6 +194,17 @@ def need_estimates(policy: Policy, tree: PartitionTree, workload: Workload) -> N
     workload.frame.loc[missing, "estimate_us"] = fill
 
 
+def need_record(policy: Policy, workload: Workload) -> None:
+    """Raise ``TraceError`` where a policy goes by recorded starts and no job has one."""
+    if policy.knowledge != "record" or not workload.count:
+        return
+    if not (workload.frame["recorded_start_us"] >= 0).any():
+        raise TraceError(
+            f"policy {policy.name!r} needs recorded starts and no job has one.",
+            "Name the column that has them with --column start_time=OWN.",
+        )
+
+
 # -- quota changes and the end ---------------------------------------------------------------------------
 
 

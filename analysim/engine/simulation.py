@@ -85,6 +85,7 @@ class Simulation:
         self.tree = PartitionTree(self.topology)
         placer = PLACERS[config.placement](config.seed)
         self.workload = Admission(self.topology, self.tree, placer.counts_only, config).admit(frame)
+        passes.need_record(policy, self.workload)
         passes.need_estimates(policy, self.tree, self.workload)
         self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
         self.books.skipping = skip_shapes

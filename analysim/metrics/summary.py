@@ -74,7 +74,7 @@ def _fill_up_s(record: Record) -> float | None:
     times, place = np.unique(np.concatenate((rows.start_us, rows.end_us)), return_inverse=True)
     changes = np.zeros(len(times), np.int64)
     np.add.at(changes, place, np.concatenate((rows.gpus, -rows.gpus)))
-    reached = np.cumsum(changes) * (last - first) >= held
+    reached = np.cumsum(changes) >= -(-held // (last - first))  # GPUs are whole: rounded up, nothing overflows
     return (int(times[reached.argmax()]) - first) / MICROSECONDS
 
 

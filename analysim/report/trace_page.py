@@ -171,7 +171,8 @@ def _draw_demand(axes: Axes, facts: Mapping[str, Any], arrays: Mapping[str, Floa
     axes.set_title("Demand: GPUs held if no job waited", pad=16)
     times, levels = arrays["demand_time_s"], arrays["demand_gpus"]
     if not times.size:
-        write_instead(axes, "GPUs are not told" if facts["lacks"] else "no job with GPUs")
+        nothing = "no job runs any time" if facts["sizes"] else "no job with GPUs"
+        write_instead(axes, "GPUs are not told" if facts["lacks"] else nothing)
         return
     axis = TimeAxis(float(times[0]), float(times[-1]))
     edges, means, peaks = _intervals(times, levels)

@@ -34,7 +34,8 @@ def understand(inputs: Inputs) -> Understanding:
         f"cluster  {_cluster_line(inputs)}",
         f"load     {_load_line(load)}",
     ]
-    return Understanding(lines, [*_trace_notes(inputs), *_cluster_notes(inputs)], _load_warnings(load))
+    warnings = [*_initial_warnings(inputs), *_load_warnings(load)]
+    return Understanding(lines, [*_trace_notes(inputs), *_cluster_notes(inputs)], warnings)
 
 
 def _trace_line(inputs: Inputs) -> str:
@@ -69,6 +70,13 @@ def _trace_notes(inputs: Inputs) -> list[str]:
     if not trace.set_aside and not trace.account.repaired:
         return trace.notes
     return [f"read as {trace.format}: {tell_rows(trace)}", *tell_account(trace), *trace.notes]
+
+
+def _initial_warnings(inputs: Inputs) -> list[str]:
+    if not inputs.config.initial or inputs.trace.initial:
+        return []
+    begins = "the window begins" if inputs.config.window else "the trace begins (there is no --window)"
+    return [f"--initial changes nothing: no job is recorded as running when {begins}"]
 
 
 def _load_warnings(load: float) -> list[str]:

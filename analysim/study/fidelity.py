@@ -16,7 +16,7 @@ from analysim.cluster.topology import Topology
 from analysim.config.cluster import ClusterConfig
 from analysim.errors import TraceError, UserError
 from analysim.metrics.agreement import Busy, Spans, kolmogorov_smirnov, quantiles_s, wasserstein_s
-from analysim.metrics.integers import NEVER, Integers, Record, to_microseconds
+from analysim.metrics.integers import NEVER, REJECTED, Integers, Record, to_microseconds
 from analysim.metrics.job_figures import mean_s
 from analysim.run.folder import FIDELITY_FIGURE, FIDELITY_FILE, FIGURES, write_json
 from analysim.run.inputs import Inputs
@@ -75,6 +75,7 @@ def assess(run: Run) -> Fidelity:
         "trace": run.trace,
         "topology": run.record["topology"]["name"],
         **whole,
+        "without_recorded_start": int((jobs.with_gpus & ~jobs.recorded).sum()),
         "partitions": list(_partitions(jobs, tree)),
         "replay": _replay(run, jobs, tree) if run.record["policy"]["knowledge"] == "record" else None,
     }
@@ -92,9 +93,12 @@ class _Jobs:
         submit = record.jobs.submit_us
         recorded, first = (to_microseconds(table[f"{name}_time_s"]) for name in ("recorded_start", "first_start"))
         self.table = table
-        self.recorded = (recorded != NEVER) & (record.jobs.gpus > 0)
+        self.with_gpus = record.jobs.gpus > 0
+        self.recorded = (recorded != NEVER) & self.with_gpus
+        self.rejected = record.jobs.state == REJECTED
+        self.early = self.recorded & (recorded < submit)  # also those that ran before the window began
         self.started = self.recorded & (first != NEVER)
-        self.compared = self.started & (recorded >= submit)  # not those that ran before the window began
+        self.compared = self.started & ~self.early
         self.recorded_wait, self.simulated_wait = recorded - submit, first - submit
         self.recorded_start, self.first_start = recorded, first
         self.leaves = table["leaf"].astype(str).to_numpy(object)
@@ -105,19 +109,24 @@ class _Jobs:
 
 
 def _compare(jobs: _Jobs, ranks: Integers, gpus: int) -> tuple[dict[str, Any], Busy]:
-    """Compare waits and busy GPUs of jobs with a recorded start; ``gpus`` are those that they share."""
+    """Compare waits and busy GPUs of jobs with a recorded start; ``gpus`` are those that they share.
+
+    Rejected jobs hold no GPUs on either side: the simulated cluster cannot run them.
+    """
     compared = ranks[jobs.compared[ranks]]
     waits = {"recorded": jobs.recorded_wait[compared], "simulated": jobs.simulated_wait[compared]}
-    recorded = jobs.spans.chosen(ranks)
+    spans, recorded = jobs.spans.chosen(ranks), jobs.spans.chosen(ranks[~jobs.rejected[ranks]])
     ours = np.zeros(len(jobs.table), bool)
     ours[ranks] = True
     held = jobs.held.chosen(np.flatnonzero(ours[jobs.rows.job]))
-    busy = Busy.of(recorded, held, int(recorded.start_us.min()), int(recorded.end_us.max()))
+    busy = Busy.of(recorded, held, int(spans.start_us.min()), int(spans.end_us.max()))
     mean_recorded, mean_simulated = busy.means
     difference = busy.mean_absolute_difference
     figures = {
         "jobs": len(compared),
         "without_start": int((~jobs.started[ranks]).sum()),
+        "rejected": int(jobs.rejected[ranks].sum()),
+        "started_before_submission": int(jobs.early[ranks].sum()),
         "wait_quantiles_s": {name: quantiles_s(values) for name, values in waits.items()},
         "mean_wait_s": {name: mean_s(values) for name, values in waits.items()},
         "ks": kolmogorov_smirnov(*waits.values()),
@@ -194,7 +203,8 @@ def _warnings(report: dict[str, Any]) -> Iterator[str]:
             "real cluster smaller or bound by rules that the topology lacks"
         )
     if report["without_start"]:
-        yield f"{report['without_start']:,} jobs with a recorded start have none in the simulation"
+        rejected = f", {report['rejected']:,} of them rejected: busy GPUs leave these out" if report["rejected"] else ""
+        yield f"{report['without_start']:,} jobs with a recorded start have none in the simulation{rejected}"
 
 
 def write(fidelity: Fidelity, run: Run, folder: Path, *, figures: bool) -> None:

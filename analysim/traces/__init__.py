@@ -10,7 +10,7 @@ from analysim.traces.profiles import PROFILES
 from analysim.traces.reading import read_trace
 from analysim.traces.resampling import resample_days
 from analysim.traces.shaping import fill_estimates, parse_window, scale_to_load, window
-from analysim.traces.slicing import slice_trace
+from analysim.traces.slicing import check_bounds, slice_trace
 from analysim.traces.telling import require_gpus, tell_account, tell_first_rows, tell_reading, tell_rows
 from analysim.traces.trace import Trace
 from analysim.traces.validation import check_trace, find_problems
@@ -23,6 +23,7 @@ __all__ = [
     "Problem",
     "Trace",
     "anonymise",
+    "check_bounds",
     "check_suffix",
     "check_trace",
     "convert_trace",

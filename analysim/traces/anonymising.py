@@ -25,6 +25,7 @@ def anonymise(trace: Trace, key: str = "") -> Trace:
     The same name and key give the same hash in every file; who has no key cannot try names out. Each part of
     a tenant's path is hashed by itself, so that the tree stays, and each node of a list. Numbers stay: times,
     sizes, job ids that are integers. Hashes are BLAKE2b (RFC 7693) of 10 hexadecimal digits, 16 for job ids.
+    The trace is called ``anonymised``: SWF files tell its name.
     """
     hasher = _Hasher(key)
     frame = trace.frame
@@ -38,7 +39,7 @@ def anonymise(trace: Trace, key: str = "") -> Trace:
     if frame["job_id"].dtype != np.int64:
         hashed["job_id"] = _map(frame["job_id"], hasher.of("job", _ID_DIGITS))
     # Jobs of one instant stand in the order of their ids, which are others now.
-    return replace(trace, frame=sort_jobs(frame.assign(**hashed)))
+    return replace(trace, name="anonymised", frame=sort_jobs(frame.assign(**hashed)))
 
 
 class _Hasher:

@@ -46,6 +46,11 @@ _MILLISECONDS = "Times are seconds: divide milliseconds by 1,000, or correct the
 _TOO_LARGE: dict[Kind, str] = {**_NEGATIVE, "time": _MILLISECONDS, "duration": _MILLISECONDS}
 
 
+def largest_of(column: Column) -> int:
+    """The largest integer in the frame that a column of our schema may hold."""
+    return LARGEST // column.scale * column.scale
+
+
 @dataclass
 class Reading:
     """A column as integers in the unit of the frame, 0 where a cell is absent or bad.

@@ -33,7 +33,7 @@ def read_trace(
     Raises ``TraceError`` for the first mistake in the file, ``UserError`` for an unknown format or zone,
     ``MissingExtraError`` where pyarrow is missing.
     """
-    options = ReadOptions(parse_timezone(timezone) if timezone else None)
+    options = ReadOptions(parse_timezone(timezone) if timezone is not None else None)
     found = find_log(Path(path), columns, format)
     return _read_schema(path, columns or {}, options) if found is None else _read_log(Path(path), found, options)
 

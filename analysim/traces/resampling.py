@@ -31,8 +31,10 @@ def resample_days(trace: Trace, seed: int, days: int | None = None) -> Trace:
     those of the calendar where ``time_origin`` is known, which then becomes the first one's midnight; else they
     count from the first submission. Days without jobs are drawn like others; the first and the last may be
     parts of a day. Ids are text with ``@k`` behind them, k the place of the day from 1. The same seed draws
-    the same days. Raises ``UserError`` for too few or too many days, and where no job is drawn.
+    the same days. Raises ``UserError`` for a negative seed, too few or too many days, and where no job is drawn.
     """
+    if seed < 0:
+        raise UserError(f"The seed {seed} is negative.", "Give a whole number, 0 or more.")
     if days is not None and not 1 <= days <= _MOST_DAYS:
         raise UserError(f"{days:,} days cannot be drawn.", f"Draw from 1 to {_MOST_DAYS:,} days.")
     if trace.frame.empty:

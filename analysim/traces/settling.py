@@ -11,17 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import TraceError
-from analysim.traces.cells import LARGEST
+from analysim.traces.cells import largest_of
+from analysim.traces.identity import NO_ID, fill_ids, tell_apart, to_integers
 from analysim.traces.log import TIME_COLUMNS, UNKNOWN, Log
 from analysim.traces.moments import date_of
-from analysim.traces.schema import BY_NAME, COLUMNS
+from analysim.traces.readers.amounts import last_moment
+from analysim.traces.schema import COLUMNS
 from analysim.traces.trace import make_frame
 from analysim.units import GPU_MILLI
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_AT_ONCE = 100_000
 NO_SUBMISSION = "no submission told: submitted when it started"
 EARLY_START = "started before it was submitted: submitted when it started"
 """Repairs after which the wait that is recorded is none."""
@@ -39,11 +40,12 @@ def settle(log: Log, path: str) -> Settled:
     """Make jobs of a log by the rules of ``docs/reference/formats/index.md``; ``log.account`` is completed.
 
     A job is set aside when it has no submission and no start, when it never started, when its end or its
-    GPUs are not told, when its duration or its GPUs are negative, or when a time is beyond 285 years. It is
-    kept, and entered as repaired, when it was running as the log ended (it then runs until that end), when it
-    asks for a part of a GPU (it gets a whole one), when its submission is missing or later than its start (it
-    is submitted as it starts), when its id was used before (it gets ``~2``), and when its GPUs cannot be spread
-    evenly over its nodes.
+    GPUs are not told, when its duration or its GPUs are negative, or when a time is beyond 285 years or its GPUs
+    are absurdly many. It is kept, and entered as repaired, when it was running as the log ended (it then runs
+    until that end), when it asks for a part of a GPU (it gets a whole one), when its submission is missing or
+    later than its start (it is submitted as it starts), when it has no id (it gets ``#`` and its row) or one that
+    was used before (it gets ``~2``), when its GPUs cannot be spread evenly over its nodes, and when another value
+    is too large for our schema (it is left out).
     Raises ``TraceError`` when no job is left.
     """
     jobs = _Jobs(log)
@@ -54,7 +56,7 @@ def settle(log: Log, path: str) -> Settled:
     if not jobs.kept.any():
         reasons = "; ".join(f"{reason} ({count:,})" for reason, count in log.account.counts().items())
         raise TraceError(f"{path} has no job that could be simulated: {reasons}.", "Export more of the log.")
-    jobs.tell_ids_apart()
+    jobs.settle_ids()
     return jobs.settle()
 
 
@@ -103,7 +105,8 @@ class _Jobs:
         until = unknown & started & ~ended & running
         self.repair("still running at the end of the log: runs until then", until)
         self.duration = np.where(between, self.end - self.start, self.duration)
-        self.duration = np.where(until, self.last() - self.start, self.duration)
+        if until.any():
+            self.duration = np.where(until, self.last() - self.start, self.duration)
         unknown &= ~(between | until)
         self.put_aside("never started", unknown & ~started)
         self.put_aside("no end told", unknown)
@@ -113,7 +116,9 @@ class _Jobs:
         """The moment at which the log ends."""
         if self.log.end_us is not None:
             return self.log.end_us
-        return max(int(self.integers(name).max(initial=UNKNOWN)) for name in TIME_COLUMNS)
+        last, notes = last_moment([self.submit, self.start], [self.end, self.integers("cancel_us")])
+        self.log.notes.extend(notes)
+        return last
 
     def check_gpus(self) -> None:
         if self.log.lacks:
@@ -126,20 +131,20 @@ class _Jobs:
         self.gpus = -(-self.gpus // GPU_MILLI) * GPU_MILLI
 
     def check_range(self) -> None:
-        """Times that a float of seconds cannot hold to the microsecond are no times."""
-        huge = (self.duration > LARGEST) | (np.abs(self.submit) > LARGEST)
-        self.put_aside("a time or duration beyond 285 years", huge)
+        """What our schema refuses as too large: a float of seconds cannot hold such times to the microsecond."""
+        reason, longest = "a time or duration beyond 285 years", _LARGEST["submit_us"]
+        self.put_aside(reason, (self.duration > longest) | (np.abs(self.submit) > longest))
+        if self.kept.any():  # times may be negative on a log's own clock
+            self.put_aside(reason, self.submit - self.submit[self.kept].min() > longest)
+        self.put_aside("an absurd number of GPUs", self.gpus > _LARGEST["gpu_milli"])
 
-    def tell_ids_apart(self) -> None:
-        ids = pd.Series(self.log.columns["job_id"])
-        if _are_unique(ids):
-            self.log.columns["job_id"] = ids
-            return
-        again = ids[self.kept].groupby(ids[self.kept]).cumcount().reindex(ids.index, fill_value=0)
-        self.repair("job id used before: told apart by ~2, ~3", (again > 0).to_numpy())
-        if (again > 0).any():
-            ids = ids.astype(str).where(again == 0, ids.astype(str) + "~" + (again + 1).astype(str))
-        self.log.columns["job_id"] = ids
+    def settle_ids(self) -> None:
+        """Ids of jobs that are kept: none empty, none twice; integers if all are, as when written and read again."""
+        ids, empty = fill_ids(pd.Series(self.log.columns["job_id"]), self.log.row)
+        self.repair(NO_ID, empty)
+        ids, again = tell_apart(ids, self.kept)
+        self.repair("job id used before: told apart by ~2, ~3", again)
+        self.log.columns["job_id"] = to_integers(ids, self.kept)
 
     def settle(self) -> Settled:
         first = int(self.submit[self.kept].min())
@@ -189,21 +194,23 @@ class _Jobs:
             return pd.Series(values, dtype="str")
         if kind == "flag":
             return np.asarray(values, bool)
-        integers = np.array(values, np.int64)
+        return self.numbers(target, np.array(values, np.int64), zero)
+
+    def numbers(self, target: str, integers: Integers, zero: int) -> Integers:
+        """Blank what is not told, before time 0, or beyond what our schema holds."""
         unknown = integers == UNKNOWN
         if target in TIME_COLUMNS:
             integers = np.where(unknown, integers, integers - zero)
             unknown |= integers < 0
-        integers[unknown] = _DEFAULTS[target]
+        bad = np.abs(integers) > _LARGEST[target]
+        if _KINDS[target] != "integer":
+            bad |= (integers < 0) & (integers != _DEFAULTS[target])
+        self.repair(f"{_NAMES[target]} negative or too large: left out", bad & ~unknown)
+        integers[unknown | bad] = _DEFAULTS[target]
         return integers
 
 
-def _are_unique(ids: pd.Series) -> bool:
-    """Tell whether no id comes twice, by their hashes: those of millions of texts are small; a doubt is a no."""
-    parts = (ids.iloc[begin : begin + _AT_ONCE].to_numpy(object) for begin in range(0, len(ids), _AT_ONCE))
-    hashes = np.sort(np.concatenate([pd.util.hash_array(part, categorize=False) for part in parts]))
-    return not (hashes[1:] == hashes[:-1]).any()
-
-
 _KINDS = {column.target: column.kind for column in COLUMNS}
-_DEFAULTS = {column.target: column.default for column in BY_NAME.values()}
+_DEFAULTS = {column.target: column.default for column in COLUMNS}
+_NAMES = {column.target: column.name for column in COLUMNS}
+_LARGEST = {column.target: largest_of(column) for column in COLUMNS}

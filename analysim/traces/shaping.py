@@ -82,7 +82,7 @@ def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:
     """Scale the times between submissions so that the offered load on ``gpus`` GPUs becomes ``load``.
 
     Withdrawals and recorded times move with their job's submission. Raises ``UserError`` where there is
-    no load to scale.
+    no load to scale, and where times would pass the largest one that a trace may have.
     """
     if not (load > 0 and math.isfinite(load)):
         raise UserError(
@@ -95,13 +95,23 @@ def scale_to_load(trace: Trace, load: float, gpus: int) -> Trace:
             "It takes GPU jobs that are submitted at two times at least, and a cluster with GPUs.",
         )
     submit = trace.frame["submit_us"]
-    moved = np.rint((submit - submit.min()) * (present / load)).astype(np.int64) + submit.min()
+    first, factor = int(submit.min()), present / load
+    span_us = int(submit.max()) - first
+    if span_us * factor > LARGEST:
+        raise _beyond(load)
+    moved = np.rint((submit - first) * factor).astype(np.int64) + first
     scaled = {"submit_us": moved}
     for name in MOVED_COLUMNS:
         times = trace.frame[name]
         scaled[name] = times.where(times < 0, times + moved - submit)
+    if any((times > LARGEST).any() for times in scaled.values()):
+        raise _beyond(load)
     # Two submissions may meet in one microsecond now: they stand in the order of their ids.
     return replace(trace, frame=sort_jobs(trace.frame.assign(**scaled)))
+
+
+def _beyond(load: float) -> UserError:
+    return UserError(f"The load {load:g} makes times beyond 285 years.", "Choose a larger load, or fewer GPUs.")
 
 
 def fill_estimates(frame: pd.DataFrame, rule: str, seed: int) -> pd.DataFrame:

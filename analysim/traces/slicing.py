@@ -31,8 +31,7 @@ def slice_trace(
     is; the others are counted in ``left_out``. Raises ``UserError`` for a bad window or bounds, a tenant that
     the trace does not have, and where no job is left.
     """
-    if min_gpus is not None and max_gpus is not None and min_gpus > max_gpus:
-        raise UserError(f"No job has {min_gpus} GPUs or more and {max_gpus} or fewer.", "Exchange the two numbers.")
+    check_bounds(min_gpus, max_gpus)
     if window is not None:
         trace = keep_window(trace, window)
     if tenants:
@@ -44,6 +43,15 @@ def slice_trace(
     if max_gpus is not None:
         trace = _keep(trace, gpus <= max_gpus * GPU_MILLI, f"more than {max_gpus} GPUs")
     return trace
+
+
+def check_bounds(min_gpus: int | None, max_gpus: int | None) -> None:
+    """Raise ``UserError`` for numbers of GPUs that no job can lie between."""
+    for bound in (min_gpus, max_gpus):
+        if bound is not None and bound < 0:
+            raise UserError(f"No job has {bound} GPUs.", "Give a whole number, 0 or more.")
+    if min_gpus is not None and max_gpus is not None and min_gpus > max_gpus:
+        raise UserError(f"No job has {min_gpus} GPUs or more and {max_gpus} or fewer.", "Exchange the two numbers.")
 
 
 def _of_tenants(trace: Trace, tenants: Sequence[str]) -> Mask:

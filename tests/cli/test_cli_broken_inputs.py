@@ -82,6 +82,9 @@ def test_run_configurations(analysim: Command, here: Path, content: str, words: 
         (["--window", "9d:"], "9d:"),
         (["--measure", "a:b"], "a:b"),
         (["--load", "0"], "load is 0.0; expected more than 0"),
+        (["--load", "1e-12"], "times beyond 285 years"),
+        (["--seed", "-1"], "seed is -1; expected 0 or more"),
+        (["--timezone", ""], "'' is not a time zone"),
         (["--until", "soon"], "until"),
         (["--placement", "pakc"], "Did you mean 'pack'?"),
         (["--estimates", "perfect"], "perfect"),
@@ -96,6 +99,12 @@ def test_run_configurations(analysim: Command, here: Path, content: str, words: 
 )
 def test_flags(analysim: Command, here: Path, flags: list[str], words: str) -> None:
     assert words in one_line(analysim(*SIMULATE, *flags))
+    assert not (here / "runs").exists()
+
+
+def test_replay_needs_a_record(analysim: Command, here: Path) -> None:
+    result = analysim(*SIMULATE, "--policy", "replay", "--quiet")
+    assert "'replay' needs recorded starts and no job has one" in one_line(result)
     assert not (here / "runs").exists()
 
 

@@ -23,6 +23,7 @@ job_id,submit_time,start_time,duration,num_gpus,estimated_duration,partition
 WORDS = ("fidelity", "--trace", "recorded.csv", "--topology", "tiny", "--quiet")
 KEYS = {
     *("policy", "knowledge", "trace", "topology", "jobs", "without_start", "wait_quantiles_s", "mean_wait_s", "ks"),
+    *("rejected", "started_before_submission", "without_recorded_start"),
     *("wasserstein_s", "gpus", "busy_gpus", "busy_gpus_mae", "busy_share_mae", "partitions", "replay", "warnings"),
 }
 """What programs outside rely on."""
@@ -55,6 +56,7 @@ def test_a_policy_is_compared_with_the_record(analysim: Command) -> None:
     }
     assert found["mean_wait_s"]["recorded"] == pytest.approx((80 + 70 + 20) / 5)
     assert found["replay"] is None and found["partitions"] == [] and found["warnings"] == []
+    assert (found["without_recorded_start"], found["started_before_submission"], found["rejected"]) == (1, 0, 0)
 
 
 def test_a_replay_of_what_fits_differs_in_nothing(analysim: Command) -> None:
@@ -72,7 +74,8 @@ def test_a_replay_on_too_small_a_cluster_says_who_was_late_and_why(analysim: Com
     )
     found = report(analysim, "--policy", "replay", "--topology", "small.yaml", "--placement", "any")
     assert found["without_start"] == 2  # jobs 2 and 4 can never run in partition b
-    assert found["replay"]["never_started"] == 2
+    assert found["rejected"] == found["replay"]["never_started"] == 2
+    assert [each["rejected"] for each in found["partitions"]] == [0, 2]
     assert found["replay"]["peak"]["busy"] == 16
     assert found["replay"]["partitions_over"] == [
         {"partition": "root", "gpus": 12, "peak": 16, "time_s": 10.0},
@@ -81,6 +84,26 @@ def test_a_replay_on_too_small_a_cluster_says_who_was_late_and_why(analysim: Com
     assert [each["partition"] for each in found["partitions"]] == ["a", "b"]
     assert found["partitions"][0]["ks"] == 0 and found["partitions"][1]["ks"] is None
     assert "2 jobs with a recorded start have none in the simulation" in found["warnings"][0]
+
+
+def test_jobs_that_are_left_out_are_counted(analysim: Command, here: Path) -> None:
+    """Job 3 is wider than the cluster: its GPUs are busy on neither side."""
+    rows = "1,0,0,100,4\n2,10,,50,8\n3,20,20,50,99\n4,30,25,10,4\n"
+    (here / "recorded.csv").write_text(f"job_id,submit_time,start_time,duration,num_gpus\n{rows}")
+    found = report(analysim, "--policy", "replay")
+    assert (found["jobs"], found["without_recorded_start"], found["started_before_submission"]) == (1, 1, 1)
+    assert (found["without_start"], found["rejected"]) == (1, 1)
+    assert found["busy_gpus"] == {"recorded": 4.4, "simulated": 4.4}
+    assert found["warnings"] == [
+        "1 jobs with a recorded start have none in the simulation, 1 of them rejected: busy GPUs leave these out"
+    ]
+    lines = analysim(*WORDS, "--policy", "replay").stdout.splitlines()
+    assert [line.removeprefix("jobs left out: ").rsplit(maxsplit=1) for line in lines if "left out" in line] == [
+        ["no recorded start", "1"],
+        ["recorded start before submission", "1"],
+        ["no start in the simulation", "1"],
+        ["of these rejected, not among recorded busy GPUs either", "1"],
+    ]
 
 
 def test_late_jobs_are_listed_with_time_delay_and_reason(analysim: Command, here: Path) -> None:

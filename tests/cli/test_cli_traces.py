@@ -124,6 +124,7 @@ def test_figures_of_another_kind_are_refused(analysim: Command, logs: Path) -> N
     [
         (("--trace-format", "slurm-sact"), "slurm-sacct"),
         (("--timezone", "Berlin"), "Europe/Berlin"),
+        (("--timezone", ""), "'' is not a time zone"),
         (("--column", "num_gpus"), "--column"),
         (("--topology", "tyni"), "tiny"),
         (("--figure", "nowhere/page.png"), "nowhere/page.png"),
@@ -267,7 +268,7 @@ def test_convert_refuses(analysim: Command, logs: Path) -> None:
 
 def test_slices(analysim: Command, logs: Path) -> None:
     result = analysim("trace", "slice", "prod.csv", "red.csv", "--tenant", "red", "--max-gpus", "4")
-    assert result.stderr == "wrote red.csv: 2 jobs (of 6, left out: 3 not of red; 1 more than 4 GPUs)\n"
+    assert result.stderr.splitlines()[2:] == ["wrote red.csv: 2 jobs (of 6, left out: 3 not of red; 1 more than 4 GPUs)"]
     kept = read_trace("red.csv").frame
     assert kept["job_id"].tolist() == [1, 3]
     assert kept["submit_us"].tolist() == [0, 20_000_000]
@@ -278,12 +279,25 @@ def test_slices(analysim: Command, logs: Path) -> None:
     refused(analysim("trace", "slice", "prod.csv", "x.csv"), "--tenant")
     refused(analysim("trace", "slice", "prod.csv", "x.csv", "--window", "7d"), "7d")
     refused(analysim("trace", "slice", "prod.csv", "x.csv", "--tenant", "rde"), "red")
+    refused(analysim("trace", "slice", "prod.csv", "x.csv", "--min-gpus", "-1"), "No job has -1 GPUs")
+    refused(analysim("trace", "slice", "prod.csv", "x.csv", "--max-gpus", "-1"), "No job has -1 GPUs")
+
+
+@pytest.mark.parametrize(
+    "words", [("convert",), ("slice", "--window", "0d:"), ("scale", "--load", "1", "--gpus", "9"), ("anonymise",)]
+)
+def test_all_that_shape_tell_what_they_read(analysim: Command, logs: Path, words: tuple[str, ...]) -> None:
+    command, *flags = words
+    said = analysim("trace", command, "sacct.txt", "new.csv", "--timezone", "Europe/Berlin", *flags).stderr.splitlines()
+    assert said[:4] == analysim("trace", "describe", "sacct.txt", "--timezone", "Europe/Berlin").stderr.splitlines()
+    assert said[2] == "note: 1 set aside: never started"
+    assert said[4].startswith("wrote new.csv")
 
 
 def test_scaled_to_a_load(analysim: Command, logs: Path) -> None:
     words = ("trace", "scale", "prod.csv", "half.csv", "--load", "0.5")
     result = analysim(*words, "--topology", "tiny")
-    assert result.stderr == "wrote half.csv: 6 jobs (scaled to an offered load of 0.5 on 16 GPUs)\n"
+    assert result.stderr.splitlines()[2:] == ["wrote half.csv: 6 jobs (scaled to an offered load of 0.5 on 16 GPUs)"]
     assert facts(analysim, "half.csv")["gpu_hours"] * 3_600 / (16 * facts(analysim, "half.csv")["span_s"]) == (
         pytest.approx(0.5)
     )
@@ -295,7 +309,7 @@ def test_scaled_to_a_load(analysim: Command, logs: Path) -> None:
 def test_days_drawn_again(analysim: Command, logs: Path) -> None:
     words = ("trace", "scale", "sacct.txt", "week.csv.gz", "--resample", "--days", "7", "--seed", "3")
     result = analysim(*words, "--copies", "2")
-    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [
+    assert [line.split(":")[0] for line in result.stderr.splitlines() if line.startswith("wrote")] == [
         "wrote week-1.csv.gz",
         "wrote week-2.csv.gz",
     ]
@@ -317,6 +331,9 @@ def test_days_drawn_again(analysim: Command, logs: Path) -> None:
         (("--resample", "--copies", "0"), "1 to 10,000"),
         (("--resample", "--days", "0"), "days"),
         (("--load", "-1", "--gpus", "8"), "positive"),
+        (("--load", "1e-12", "--gpus", "16"), "times beyond 285 years"),
+        (("--load", "1e-320", "--gpus", "16"), "times beyond 285 years"),
+        (("--resample", "--seed", "-1"), "The seed -1 is negative"),
     ],
 )
 def test_scaling_that_cannot_be_meant(analysim: Command, here: Path, words: tuple[str, ...], remedy: str) -> None:
@@ -326,12 +343,15 @@ def test_scaling_that_cannot_be_meant(analysim: Command, here: Path, words: tupl
 
 def test_anonymised(analysim: Command, logs: Path) -> None:
     result = analysim("trace", "anonymise", "sacct.txt", "open.csv", "--key", "k")
-    assert result.stderr == "wrote open.csv: 2 jobs (names are hashes, with your key)\n"
+    assert result.stderr.splitlines()[-1] == "wrote open.csv: 2 jobs (names are hashes, with your key)"
     text = (logs / "open.csv").read_text()
     assert not any(name in text for name in ("ann", "bob", "nlp", "3_1", "n1"))
     assert "who guesses a name can check it" in analysim("trace", "anonymise", "sacct.txt", "b.csv").stderr
     before, after = read_trace("sacct.txt").frame, read_trace("open.csv").frame
     assert before["duration_us"].tolist() == after["duration_us"].tolist()
+    analysim("trace", "anonymise", "sacct.txt", "open.swf")
+    assert "; Computer: anonymised\n" in (logs / "open.swf").read_text()
+    assert "sacct" not in (logs / "open.swf").read_text()
 
 
 # topologies infer

@@ -55,6 +55,8 @@ def test_the_list_alone_says_nothing_of_links(tmp_path: Path) -> None:
         (PLAIN.split("GPU2    SYS")[0], "line 1: 3 GPUs in the header, 2 rows"),
         (PLAIN.replace("GPU1    PIX      X ", "GPU1    PIX      ? "), "line 3: no row of a matrix"),
         (LIST + PLAIN, "3 GPUs in the matrix, 2 in the list"),
+        (LIST + LIST.replace("GPU-", "GPU-9"), "line 3: GPU 0 comes twice. A file is one node"),
+        (PLAIN + PLAIN, "line 6: a second matrix. A file is one node"),
     ],
 )
 def test_broken(tmp_path: Path, text: str, words: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from analysim.errors import TraceError
 from analysim.traces import Trace, describe, read_trace
+from analysim.traces.identity import NO_ID
 from tests.builders import SECOND, shared_file
 from tests.readers.mangled import check_mangled
 
@@ -129,7 +130,7 @@ def test_missing_fields(tmp_path: Path) -> None:
     trace = read(tmp_path, bare)
     found = row(trace, "#1")
     assert (found["status"], found["user"], found["tenant"], found["submit_us"]) == ("", "", "", 0)
-    assert list(trace.account.repaired) == ["no submission told: submitted when it started"]
+    assert list(trace.account.repaired) == ["no submission told: submitted when it started", NO_ID]
 
 
 def test_naive_times_are_of_the_zone_that_is_named(tmp_path: Path) -> None:

@@ -479,7 +479,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: s
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["JobID,State,Submit\n1,COMPLETED,x\n", "JobID|Name\n1|x\n", "job_id|submit_time\n1|2\n"])
+@pytest.mark.parametrize("text", ["JobID,Name\n1,x\n", "JobID|Name\n1|x\n", "job_id|submit_time\n1|2\n"])
 def test_other_tables_are_not_claimed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "table.csv"
     file.write_text(text)

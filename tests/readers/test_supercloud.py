@@ -193,7 +193,6 @@ def test_the_labelled_part_has_a_clock_of_its_own(tmp_path: Path) -> None:
         (table(), "has column names but no rows"),
         (table(row(1, 0, 5, 9))[:-160], "line 2: 16 fields where 29 are expected"),
         (table(row(1, 0, 5, 9, state="DONE")), r'line 2, state: "DONE" is not a number'),
-        (table(row(1, 0, 5, 9, id_job="")), "row 1: id_job is empty"),
         (table(row(1, 0, 5, 9)).replace("tres_req", "requested"), 'has no column "tres_req"'),
         (table(row(1, 0, 5, 9)).replace(",", "|"), 'has no column "id_job"'),
     ],

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import analysim
+from analysim.config.run import RunConfig
 from analysim.errors import UserError
+from analysim.run.inputs import load_inputs
+from analysim.run.understanding import understand
 from analysim.traces import read_trace
 from analysim.traces.shaping import window
 
@@ -64,3 +67,13 @@ def test_the_time_to_fill_up(trace: Path) -> None:
     """Held from 0 to 100 s: 4 GPUs throughout, 4 more from 5 to 55 s, then 2 more: 6.9 on average, reached at 5 s."""
     run = analysim.simulate(trace, "fifo", trace.parent / "two.yaml")
     assert run.summary["fill_up_s"] == 5.0
+
+
+def test_it_is_said_where_nothing_ran(trace: Path) -> None:
+    told = "--initial changes nothing: no job is recorded as running when "
+    for window_, when in ((None, "the trace begins (there is no --window)"), ("5s:", "the window begins")):
+        trace.write_text(ROWS.replace(",10,1010,", ",12,1010,"))
+        config = RunConfig(trace=str(trace), topology=str(trace.parent / "two.yaml"), window=window_, initial=True)
+        assert told + when in understand(load_inputs(config)).warnings
+    ran = config.model_copy(update={"window": "100s:"})
+    assert not any(told in line for line in understand(load_inputs(ran)).warnings)

@@ -212,3 +212,11 @@ def test_comparison_of_real_summaries_has_a_row_each() -> None:
     table = compare_summaries([summary, summary])
     assert list(table["gpu_hours_lost_by.checkpoint_ratio"]) == [1.0, 1.0]
     assert pd.isna(table["gpu_hours_lost_by.hold_ratio"]).all()
+
+
+def test_the_time_to_fill_up_of_centuries_on_many_gpus() -> None:
+    """1,200 GPUs times 2**53 us are more than an int64 holds; on average 600 are held, from 100 s on."""
+    end = 2.0**53 / 1e6
+    jobs = [job(1, 0.0, 1, 1.0), job(2, 0.0, 1_200, 1.0), job(3, end, 1, 1.0)]
+    rows = [row(1, "a", 1, 0.0, 100.0), row(2, "a", 1_200, 100.0, end / 2)]
+    assert summarise(tables([node("a", 1_201)], jobs, rows))["fill_up_s"] == 100.0

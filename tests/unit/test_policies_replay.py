@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysim.errors import PolicyFailure
+from analysim.errors import PolicyFailure, TraceError
 from analysim.policy import Plan
 from tests.builders import SECOND, Outcome, flat_cluster, job, run, scripted, trace
 
@@ -120,3 +120,8 @@ def test_only_who_says_so_sees_what_really_happened() -> None:
             rows = trace(recorded("a", 0, 5, 10, 1) | {"estimate_us": 10 * SECOND})
             with pytest.raises(PolicyFailure, match="needs knowledge = 'record'"):
                 run(rows, NODES, scripted(schedule, knowledge=knowledge))
+
+
+def test_a_trace_without_any_recorded_start_is_refused() -> None:
+    with pytest.raises(TraceError, match="'replay' needs recorded starts and no job has one"):
+        replay(recorded("a", 0, None, 10, 4), recorded("b", 1, None, 10, 4))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from test_report_figures import DrawnTexts, check_file
 
 from analysim.errors import AnalysimError, UserError
-from analysim.report.trace_page import _intervals, draw_trace
+from analysim.report.trace_page import _draw_demand, _intervals, draw_trace
 from analysim.traces import Trace, describe, trace_arrays
 from analysim.traces.log import Account
 from tests.builders import frame
@@ -67,6 +68,16 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
         draw_trace(describe(trace), trace_arrays(trace), tmp_path / "page.pdf")
     with pytest.raises(AnalysimError, match="cannot be written"):
         draw_trace(describe(trace), trace_arrays(trace), tmp_path / "nowhere" / "page.png")
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [("one instant", "no job runs any time"), ("CPU jobs", "no job with GPUs"), ("not told", "GPUs are not told")],
+)
+def test_why_there_is_no_demand(shape: str, words: str) -> None:
+    axes = Figure().add_subplot()
+    _draw_demand(axes, describe(TRACES[shape]), trace_arrays(TRACES[shape]))
+    assert [text.get_text() for text in axes.texts] == [words]
 
 
 def test_demand_is_averaged_by_time() -> None:

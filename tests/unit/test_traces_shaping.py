@@ -225,3 +225,12 @@ def test_description_of_cpu_jobs_alone() -> None:
     assert (told["jobs"], told["cpu_jobs"], told["gpu_hours"]) == (1, 1, 0.0)
     assert (told["mean_gpus"], told["median_duration_s"], told["mean_jobs_per_hour"]) == (None, None, None)
     assert told["sizes"] == []
+
+
+def test_times_beyond_what_a_trace_may_have_are_refused() -> None:
+    long = make_trace(submit_us=[0, 10], duration_us=[1 << 52, 1])
+    late = make_trace(submit_us=[0, 10_000], duration_us=[10_000, 1], cancel_us=[-1, 1 << 53])
+    for trace, load in ((long, 1e-3), (late, 1e-1), (late, 1e-300), (late, 5e-324)):
+        with pytest.raises(UserError, match="makes times beyond 285 years"):
+            scale_to_load(trace, load, 1)
+    assert scale_to_load(late, 2.0, 1).frame["submit_us"].tolist() == [0, 5_000]

@@ -11,6 +11,7 @@ import yaml
 
 from analysim.clusters.importing.sources import Source
 from analysim.errors import ConfigError
+from analysim.yaml_keys import REMEDY, TopLevelKeys
 
 Object = dict[str, Any]
 
@@ -43,6 +44,10 @@ def read_documents(source: Source) -> list[Any]:
     """Read the documents of a file, JSON or YAML. Raises ``ConfigError`` for what is neither."""
     if source.text.lstrip()[0] in "{[":
         return list(_json(source))
+    keys = TopLevelKeys()
+    for number, line in source.numbered():
+        if key := keys.repeated(line):
+            raise source.error(number, f'"{key}" comes twice in one document.', REMEDY)
     try:
         return list(yaml.load_all(source.text, Loader=YAML_LOADER))
     except yaml.MarkedYAMLError as error:

@@ -28,8 +28,7 @@ def read(sources: Sequence[Source]) -> Found:
     """Read one node a file, named after the file; NVLink where any two GPUs have it. Raises ``ConfigError``."""
     found = Found(source="nvidia-smi")
     for source in sources:
-        matrix = _matrix(source)
-        models = [match[2] for line in source.lines if (match := _NAMED.fullmatch(line))]
+        matrix, models = _matrix(source), _models(source)
         if matrix and models and len(matrix) != len(models):
             raise source.error(
                 None, f"{len(matrix)} GPUs in the matrix, {len(models)} in the list.", "Give both of one node."
@@ -55,9 +54,12 @@ def read(sources: Sequence[Source]) -> Found:
 
 def _matrix(source: Source) -> list[list[str]]:
     """Links of each GPU to each, row by row; empty where the file has no matrix."""
-    start = next((number for number, line in source.numbered() if _HEADER.match(line)), None)
-    if start is None:
+    headers = [number for number, line in source.numbered() if _HEADER.match(line)]
+    if not headers:
         return []
+    if len(headers) > 1:
+        raise source.error(headers[1], "a second matrix.", "A file is one node: give one file a node.")
+    start = headers[0]
     count = len(re.findall(r"\bGPU[0-9]+\b", source.lines[start - 1]))
     rows: list[list[str]] = []
     for number, line in list(source.numbered())[start:]:
@@ -76,6 +78,18 @@ def _matrix(source: Source) -> list[list[str]]:
             start, f"{count} GPUs in the header, {len(rows)} rows.", "Give all that nvidia-smi topo -m printed."
         )
     return rows
+
+
+def _models(source: Source) -> list[str]:
+    """Models of the list, GPU by GPU; an index that comes again is of another node."""
+    models: dict[int, str] = {}
+    for number, line in source.numbered():
+        match = _NAMED.fullmatch(line)
+        if match and int(match[1]) in models:
+            raise source.error(number, f"GPU {match[1]} comes twice.", "A file is one node: give one file a node.")
+        if match:
+            models[int(match[1])] = match[2]
+    return list(models.values())
 
 
 def _model(found: Found, name: str, models: list[str]) -> str | None:

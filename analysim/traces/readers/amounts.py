@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ Mask = npt.NDArray[np.bool_]
 NEVER = int(np.iinfo(np.int64).max)
 """Later than every moment: what stands for UNKNOWN where the first one is looked for."""
 
+_YEAR = 366 * 86_400 * MICROSECONDS
 _LARGEST = float(1 << 61)  # differences of two such still fit
 
 
@@ -41,6 +44,20 @@ def difference(later: Integers, earlier: Integers) -> Integers:
     """Return ``later`` - ``earlier``, UNKNOWN where either is."""
     known = (later != UNKNOWN) & (earlier != UNKNOWN)
     return np.where(known, np.where(known, later, 0) - np.where(known, earlier, 0), UNKNOWN)
+
+
+def last_moment(begins: Sequence[Integers], ends: Sequence[Integers]) -> tuple[int, list[str]]:
+    """Find the moment at which a log ends (UNKNOWN: it tells none), up to which its running jobs run.
+
+    Ends over a year after everything began are mistakes, which a note says.
+    """
+    begun = max(int(each.max(initial=UNKNOWN)) for each in begins)
+    limit = NEVER if begun == UNKNOWN else begun + _YEAR
+    last = max([begun, *(int(each[each <= limit].max(initial=UNKNOWN)) for each in ends)])
+    late = sum(int((each > limit).sum()) for each in ends)
+    if not late:
+        return last, []
+    return last, [f"{late:,} jobs end over a year after all submissions and starts: running jobs end before that."]
 
 
 def count_differing(told: Integers, computed: Integers) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
+from itertools import dropwhile
 from pathlib import Path
 
 from analysim.traces.log import Log
@@ -26,9 +27,10 @@ class Sample:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Lines that are complete, without their ends."""
+        """Lines that are complete, without their ends, from the first that is not blank."""
         lines = self.text.splitlines()
-        return lines if self.whole or self.text.endswith(("\n", "\r")) else lines[:-1]
+        complete = lines if self.whole or self.text.endswith(("\n", "\r")) else lines[:-1]
+        return list(dropwhile(lambda line: not line.strip(), complete))
 
     @cached_property
     def header(self) -> list[str]:

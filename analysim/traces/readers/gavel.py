@@ -101,6 +101,8 @@ class _Jobs:
                 numbers.append(_number(cells[name], name, place))
         for name, texts in self.texts.items():
             if name in cells:
+                if "\0" in cells[name]:
+                    raise TraceError(f"{place}, {name}: the text has a NUL byte.", "Correct that line.")
                 texts.append(sys.intern(cells[name].strip()))
         self.rows += 1
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from analysim.traces.readers.format import Sample
+from analysim.traces.readers.slurm import EXPORT
 
 _Answer = tuple[str, str]
 
@@ -33,6 +34,10 @@ _PAI_HEADERS = {"job_name", "worker_name", "inst_id", "machine"}
 _PAI_MACHINE = re.compile(r"[0-9a-f]{16,},\w+,[0-9]+(?:\.[0-9]+)?,[0-9]+(?:\.[0-9]+)?,[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NODE_KIND = re.compile(r"""["']?\bkind["']?\s*:\s*["']?Node(?:List)?["']?\s*[,}\r\n]""")
+_NO_ITEMS = re.compile(r"""["']?\bitems["']?\s*:\s*\[\s*\]""")
+_SACCT = {"AllocCPUS", "AllocTRES", "Elapsed", "ElapsedRaw", "ExitCode", "NCPUS", "NNodes", "NodeList", "ReqTRES"}
+"""Columns that one would not name so oneself."""
+
 _TAR_MAGIC = slice(257, 262)
 
 
@@ -136,6 +141,21 @@ def _slurm(sample: Sample) -> _Answer | None:
     return None
 
 
+def _sacct(sample: Sample) -> _Answer | None:
+    """sacct without --parsable2: commas, or blanks, between columns whose texts hold such themselves."""
+    columns = sample.header if len(sample.header) > 1 else (sample.lines or [""])[0].split()
+    if {"JobID", "JobIDRaw"} & set(columns) and _SACCT & set(columns):
+        return "a table of sacct whose columns are not told apart by |", EXPORT
+    return None
+
+
+def _empty_list(sample: Sample) -> _Answer | None:
+    alone = sample.whole and sample.text.count("apiVersion") == 1
+    if alone and sample.mentions("kind", "apiVersion") and _NO_ITEMS.search(sample.text):
+        return "a list of Kubernetes that has no objects", "Export some: kubectl get pods,jobs -A -o json"
+    return None
+
+
 _DESCRIPTIONS: tuple[Callable[[Sample], _Answer | None], ...] = (
     _archive,
     _by_header,
@@ -144,5 +164,7 @@ _DESCRIPTIONS: tuple[Callable[[Sample], _Answer | None], ...] = (
     _summary,
     _pai_machines,
     _kubernetes_nodes,
+    _empty_list,
     _slurm,
+    _sacct,
 )

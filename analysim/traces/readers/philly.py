@@ -18,7 +18,7 @@ import pandas as pd
 from analysim.errors import TraceError
 from analysim.traces.log import UNKNOWN, Account, Log
 from analysim.traces.moments import read_moments
-from analysim.traces.readers.amounts import Integers, difference, scale, witness
+from analysim.traces.readers.amounts import Integers, difference, last_moment, scale, witness
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.json_records import read_records
 from analysim.traces.readers.philly_attempts import (
@@ -78,7 +78,7 @@ class _Jobs:
             found = find_attempts(record, where)
             attempts.add(found, where)
             self._add_placement(place(found, where), record, where)
-            self.ids.append(_id(record, number, where))
+            self.ids.append(_id(record, where))
             submitted.append(read_text(record.get("submitted_time"), "submitted_time", where))
             self.minutes.append(_number(record.get("runtime"), "runtime", where))
             for name in ("status", "vc", "user"):
@@ -122,7 +122,7 @@ def _to_log(jobs: _Jobs, timezone: tzinfo | None) -> Log:
     gpus = np.array(jobs.gpus, np.int64)
     row = np.arange(1, len(gpus) + 1)
     account = Account(len(row))
-    log_end = max(int(each.max()) for each in (submit, start, end, last))
+    log_end, late = last_moment([submit, start, last], [end])
     running = last != UNKNOWN
     on = running & (start != UNKNOWN) & (gpus != UNKNOWN) & (ran >= 0)
     ran[on] += log_end - last[on]
@@ -148,16 +148,17 @@ def _to_log(jobs: _Jobs, timezone: tzinfo | None) -> Log:
     notes = [
         *name_zone(jobs.naive, timezone, "Philly's", _ZONE),
         *witness("runtime", runtime, difference(end, start), "last end - first start"),
+        *(late if on.any() else []),
     ]
     return Log(columns, row, account, dated=True, running=running, end_us=log_end, notes=notes)
 
 
-def _id(record: dict[str, Any], number: int, where: str) -> str:
-    """Return a job's id; one without is called by the number of its record."""
+def _id(record: dict[str, Any], where: str) -> str:
+    """Return a job's id; settling names one without."""
     for name in ("jobid", "id"):
         if text := read_text(record.get(name), name, where):
             return text
-    return f"#{number}"
+    return ""
 
 
 def _number(value: Any, name: str, where: str) -> float:

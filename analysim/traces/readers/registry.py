@@ -25,6 +25,8 @@ from analysim.traces.readers import (
 )
 from analysim.traces.readers.format import Format, take_sample
 from analysim.traces.readers.not_jobs import describe_other
+from analysim.traces.readers.tables import has_columns
+from analysim.traces.schema import COLUMNS
 
 FORMATS: tuple[Format, ...] = (
     acme.CONVERTED,
@@ -52,6 +54,7 @@ FORMATS: tuple[Format, ...] = (
 OWN_FORMATS = ("csv", "parquet")
 """Names of our own schema as text and as Parquet."""
 
+_OWN_COLUMNS = [column.name for column in COLUMNS if column.required or column.kind == "id"]
 _JSON = ("kubernetes", "philly", "slurm-json")
 
 
@@ -61,7 +64,8 @@ def title_of(name: str) -> str:
 
 
 def find_format(path: Path, name: str | None = None) -> Format | None:
-    """Return the format called ``name``, or the one that a file's content shows; None for our own schema.
+    """Return the format called ``name``, or the one that a file's content shows; None for our own schema,
+    whose columns come first: other formats know theirs by some of them.
 
     Raises ``UserError`` for an unknown name, ``TraceError`` for a file that two formats claim or that holds no
     jobs but nodes, quotas or switches.
@@ -76,6 +80,8 @@ def find_format(path: Path, name: str | None = None) -> Format | None:
     if not path.is_file():
         return None
     sample = take_sample(path)
+    if has_columns(sample.header, *_OWN_COLUMNS):
+        return None
     found = [each for each in FORMATS if each.recognises(sample)]
     other = describe_other(sample) if not found else None
     if other is not None:

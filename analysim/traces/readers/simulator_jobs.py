@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import pandas as pd
-
-from analysim.errors import TraceError
 from analysim.traces.log import Account, Log
 from analysim.traces.readers.tables import Kind, Table, read_table
 from analysim.units import GPU_MILLI
@@ -24,19 +21,10 @@ def read_jobs(path: Path, unit_us: int, further: Mapping[str, Kind] | None = Non
     others: dict[str, Kind] = {"model_name": "text", **(further or {})}
     table = read_table(path, {**REQUIRED, **others}, optional=others)
     columns = {
-        "job_id": told_ids(table, "job_id"),
+        "job_id": table.ids("job_id"),
         "submit_us": table.scaled("submit_time", unit_us),
         "duration_us": table.scaled("duration", unit_us),
         "gpu_milli": table.scaled("num_gpu", GPU_MILLI),
         "model": table.text("model_name"),
     }
     return Log(columns, table.row, Account(rows=table.rows), dated=False), table
-
-
-def told_ids(table: Table, name: str) -> pd.Series:
-    """Return the ids of the jobs in a column. Raises ``TraceError`` where a row has none."""
-    ids = table.ids(name)
-    if ids.dtype != "int64" and (ids == "").any():
-        row = int((ids == "").argmax()) + 1
-        raise TraceError(f"{table.path}, row {row}: {name} is empty.", "Give each job an id, or leave the row out.")
-    return ids

@@ -24,7 +24,7 @@ from analysim.traces.streams import open_text
 Block = tuple[list[str], Sequence[int]]
 
 LACKS = "AllocTRES or ReqTRES (sacct --format=...)"
-_EXPORT = (
+EXPORT = (
     "Export with sacct --allusers --parsable2 --format=JobID,User,Account,Partition,QOS,State,Submit,Eligible,Start,"
     "End,ElapsedRaw,Timelimit,NNodes,AllocTRES,ReqTRES,NodeList."
 )
@@ -43,23 +43,26 @@ def _recognises(sample: Sample) -> bool:
 
 def _read(path: Path, options: ReadOptions) -> Log:
     with open_text(path) as text:
-        header = text.readline(_HEADER).rstrip("\n")
+        line, header = 1, text.readline(_HEADER)
+        while header.isspace():
+            line, header = line + 1, text.readline(_HEADER)
+        header = header.rstrip("\n")
         layout = read_layout(header)
         if layout is None:
-            raise TraceError(f"{path} does not begin with the names of sacct's columns.", _EXPORT)
+            raise TraceError(f"{path} does not begin with the names of sacct's columns.", EXPORT)
         _check_columns(path, layout)
         reader = _Reader(path, header, layout, options)
-        for lines, numbers in _whole_jobs(read_blocks(path, text, layout), layout):
+        for lines, numbers in _whole_jobs(read_blocks(path, text, layout, line + 1), layout):
             reader.read(lines, numbers)
     if not reader.cells.records.grown:
-        raise TraceError(f"{path} has no jobs: only its header{' and steps' * bool(reader.rows)}.", _EXPORT)
+        raise TraceError(f"{path} has no jobs: only its header{' and steps' * bool(reader.rows)}.", EXPORT)
     return reader.finish()
 
 
 def _check_columns(path: Path, layout: Layout) -> None:
     for names in (("Submit", "Start"), ("End", "Elapsed", "ElapsedRaw")):
         if layout.place(*map(str.lower, names)) is None:
-            raise TraceError(f"{path} has no column {' or '.join(names)}.", _EXPORT)
+            raise TraceError(f"{path} has no column {' or '.join(names)}.", EXPORT)
 
 
 def _whole_jobs(blocks: Iterator[Block], layout: Layout) -> Iterator[Block]:

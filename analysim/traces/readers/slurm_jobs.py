@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import NEVER, Floats, Integers, Mask, difference, spread_over_nodes
+from analysim.traces.readers.amounts import NEVER, Floats, Integers, Mask, difference, last_moment, spread_over_nodes
 from analysim.traces.readers.slurm_values import PENDING, RUNNING
 from analysim.units import MICROSECONDS
 
@@ -128,7 +128,8 @@ def fold(records: Records, lacks: str) -> Log:
     table["state_running"] = _among(records.words["status"], table["status"], RUNNING)
     _forget_starts(table, records)
     notes += _run_times(table, records)
-    end = _last_moment(table)
+    end, late = _last_moment(table)
+    notes += late
     notes += _hold_until_eligible(table)
     table["gpus_per_node"] = spread_over_nodes(table["gpu_milli"], _floats(table.pop("nodes")))
     for name in ("eligible", "elapsed", "suspended"):
@@ -193,13 +194,12 @@ def _run_times(table: dict[str, Any], records: Records) -> list[str]:
     return notes
 
 
-def _last_moment(table: dict[str, Any]) -> int | None:
+def _last_moment(table: dict[str, Any]) -> tuple[int | None, list[str]]:
     """The moment at which the log was taken: the latest in it, or up to which its running jobs had run."""
     running = table["state_running"] & (table["start"] != UNKNOWN) & (table["end"] == UNKNOWN)
     until = _plus(_plus(table["start"][running], table["elapsed"][running]), table["suspended"][running])
-    moments = [table[name].max(initial=UNKNOWN) for name in ("submit", "start", "end")]
-    latest = max(int(until.max(initial=UNKNOWN)), *map(int, moments))
-    return None if latest == UNKNOWN else latest
+    latest, late = last_moment([table["submit"], table["start"]], [table["end"], until])
+    return None if latest == UNKNOWN else latest, late if running.any() else []
 
 
 def _hold_until_eligible(table: dict[str, Any]) -> list[str]:

@@ -149,14 +149,14 @@ def read_layout(header: str) -> Layout | None:
     return layout if layout.place("submit", "start", "state", "elapsed", "elapsedraw") is not None else None
 
 
-def read_blocks(path: Path, text: TextIO, layout: Layout) -> Iterator[tuple[list[str], Sequence[int]]]:
+def read_blocks(path: Path, text: TextIO, layout: Layout, first: int) -> Iterator[tuple[list[str], Sequence[int]]]:
     """Go through a dump behind its header in blocks: records with one separator between fields, line numbers.
 
+    ``first`` is the number of the line behind the header.
     A record whose free text has ``|`` or line breaks is put together, with blanks for them. Raises
     ``TraceError`` for a line that is no record and no part of one.
     """
     mender = _Mender(path, layout)
-    first = 2
     while block := text.read(_AT_ONCE):
         if not block.endswith("\n"):
             block += text.readline(_LONGEST)

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysim.traces.identity import NO_ID, fill_ids
 from analysim.traces.log import UNKNOWN, Account, Log
 from analysim.traces.readers.amounts import NEVER, Integers, difference, scale, spread_over_nodes
 from analysim.traces.readers.format import Format, ReadOptions, Sample
-from analysim.traces.readers.simulator_jobs import told_ids
 from analysim.traces.readers.tables import Kind, Table, has_columns, read_table
 from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
 
@@ -60,8 +60,9 @@ def _recognises(sample: Sample) -> bool:
 
 def _read(path: Path, options: ReadOptions) -> Log:
     table = read_table(path, {**_KINDS, **_FURTHER}, optional=_FURTHER)
-    ids = told_ids(table, "id_job")
     account = Account(rows=table.rows)
+    ids, empty = fill_ids(table.ids("id_job"), table.row)  # before attempts are folded by them
+    account.repair(NO_ID, table.row[empty])
     jobs = _Attempts(table, ids).fold(account)
     state = table.scaled("state", 1)[jobs.last]
     dated = bool(np.nanmax(table.number("time_submit"), initial=0) >= _DATED_FROM)

@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isfinite, nan
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,9 @@ def _recognises(sample: Sample) -> bool:
     data = [line.split() for line in sample.lines if line.strip() and not line.lstrip().startswith(";")]
     if not data and not sample.whole:  # comments alone, as far as one can see
         return sample.text.startswith("; Version: 2") and "\n; MaxJobs:" in sample.text
-    return bool(data) and all(len(fields) >= _FIELDS and _are_numbers(fields[:_FIELDS]) for fields in data[:20])
+    if not data:
+        return any(_HEADER.match(line.lstrip()) for line in sample.lines)
+    return all(len(fields) >= _FIELDS and _are_numbers(fields[:_FIELDS]) for fields in data[:20])
 
 
 def _are_numbers(fields: list[str]) -> bool:
@@ -116,8 +119,10 @@ def _numbers(fields: list[str], line: int, path: Path) -> list[float]:
     try:
         values = list(map(float, fields[:_FIELDS]))
     except ValueError:
-        bad = next(field for field in fields if not _are_numbers([field]))
-        raise TraceError(f'{path}, line {line}: "{bad[:40]}" is not a number.', "Correct that line.") from None
+        values = [nan]
+    if not all(map(isfinite, values)):
+        bad = next(field for field in fields if not (_are_numbers([field]) and isfinite(float(field))))
+        raise TraceError(f'{path}, line {line}: "{bad[:40]}" is not a number.', "Correct that line.")
     if len(values) < _FIELDS:
         raise TraceError(f"{path}, line {line}: {len(values)} fields where SWF has {_FIELDS}.", "Correct that line.")
     return values

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import TraceError
+from analysim.traces.identity import are_integers
 from analysim.traces.log import UNKNOWN
 from analysim.traces.moments import NO_VALUE, read_moments
 from analysim.traces.readers.amounts import Floats, Integers, Mask, scale
@@ -129,9 +130,8 @@ def read_table(
 
 
 def make_ids(texts: Sequence[str]) -> pd.Series:
-    """Return ids as int64 if all are integers in plain decimal (``007`` is none), else as text."""
-    plain = all(each.isdecimal() and each.isascii() and len(each) < 19 and str(int(each)) == each for each in texts)
-    return pd.Series(np.array(list(map(int, texts)), np.int64)) if plain else pd.Series(texts, dtype="str")
+    """Return ids as int64 if all are integers in plain decimal (``007`` is none), else as text: they are compact so."""
+    return pd.Series(list(map(int, texts)), dtype=np.int64) if are_integers(texts) else pd.Series(texts, dtype="str")
 
 
 def has_columns(header: Collection[str], *needed: str) -> bool:
@@ -157,7 +157,7 @@ def _read_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Go through the rows that are not blank, with the number of the line where each ends."""
     try:
         for row in reader:
-            if row:
+            if len(row) > 1 or (row and row[0].strip()):
                 yield reader.line_num, row
     except csv.Error as error:
         raise TraceError(f"{path}, line {reader.line_num}: {error}.", "Correct that line.") from error
@@ -191,9 +191,12 @@ def _read_pieces(
 
 class _Ids:
     def __init__(self, table: Table, name: str, timezone: tzinfo | None) -> None:
+        self.table = table
+        self.name = name
         self.cells: list[str] = []
 
     def add(self, cells: Sequence[str], lines: list[int]) -> None:
+        _check_text(self.table, self.name, cells, lines)
         self.cells.extend(map(str.strip, cells))
 
     def finish(self) -> list[str]:
@@ -204,10 +207,13 @@ class _Words:
     """Text as the numbers of its words, each of which is kept once."""
 
     def __init__(self, table: Table, name: str, timezone: tzinfo | None) -> None:
+        self.table = table
+        self.name = name
         self.numbers: dict[str, int] = {}
         self.parts: list[npt.NDArray[np.int32]] = []
 
     def add(self, cells: Sequence[str], lines: list[int]) -> None:
+        _check_text(self.table, self.name, cells, lines)
         numbers = self.numbers
         self.parts.append(np.array([numbers.setdefault(cell, len(numbers)) for cell in cells], np.int32))
 
@@ -262,6 +268,13 @@ _BUILDERS: dict[Kind, Any] = {"id": _Ids, "text": _Words, "number": _Numbers, "m
 def _clean(text: str) -> str:
     stripped = text.strip()
     return "" if stripped.lower() in NO_TEXT else stripped
+
+
+def _check_text(table: Table, name: str, cells: Sequence[str], lines: list[int]) -> None:
+    """Raise an error for the first cell with a NUL byte, which no table in our schema may have."""
+    if "\0" in "".join(cells):
+        line = next(line for line, cell in zip(lines, cells, strict=True) if "\0" in cell)
+        raise TraceError(f"{table.path}, line {line}, {name}: the text has a NUL byte.", _REMEDY)
 
 
 def _check(table: Table, name: str, texts: pd.Series, unread: Mask, what: str, lines: list[int]) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from analysim.errors import TraceError
 from analysim.traces.streams import open_text
+from analysim.yaml_keys import REMEDY, TopLevelKeys
 
 _NULL = "tag:yaml.org,2002:null"
 _LONGEST = 1 << 25
@@ -91,7 +92,10 @@ class _Cutter:
         with open_text(self.path) as stream:
             piece: list[str] = []
             start, size = 1, 0
+            keys = TopLevelKeys()
             for number, line in enumerate(stream, start=1):
+                if key := keys.repeated(line):
+                    raise TraceError(f'{self.path}, line {number}: "{key}" comes twice in one document.', REMEDY)
                 role = self._begun(line)
                 if role is not None:
                     if size:
