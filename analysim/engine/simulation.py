@@ -46,6 +46,7 @@ MAX_IDLE_WAKES = 100
 
 _CHUNK = 4_096
 _COLLECT_AFTER = 200_000
+_MANY_JOBS = 20_000
 _REPORT_EVERY = 256
 _PACK_EVERY = 128
 
@@ -407,6 +408,8 @@ class Simulation:
     def run(self) -> RunTables:
         """Run to the end and return the tables. Garbage is collected seldom while the engine runs."""
         thresholds = gc.get_threshold()
+        if self.workload.count > _MANY_JOBS:
+            gc.collect()  # an earlier run is garbage in cycles, which would be kept with the rest
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
         began = time.perf_counter()
