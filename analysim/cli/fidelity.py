@@ -12,7 +12,15 @@ import typer
 from analysim.cli import options
 from analysim.cli.configuration import make_config, merge_fields
 from analysim.cli.figures import NOTHING, show_share
-from analysim.cli.running import fail_if_starved, run_shown, tell_rejected, tell_understanding
+from analysim.cli.running import (
+    Keep,
+    fail_if_starved,
+    load_checked,
+    run_shown,
+    tell_rejected,
+    tell_understanding,
+    tell_written,
+)
 from analysim.cli.talk import Talk, print_json, print_table
 from analysim.units import format_number, format_seconds
 
@@ -49,28 +57,23 @@ def fidelity(
 ) -> None:
     """Simulate, and compare waits and busy GPUs with the recorded starts of the trace."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import NewRunFolder, check_target
-    from analysim.run.inputs import load_inputs
-    from analysim.run.table_files import check_format
+    from analysim.run.folder import NewRunFolder
     from analysim.study.fidelity import assess, check_recorded, write
     from analysim.study.timing import Stopwatch
 
     talk, stopwatch = Talk(quiet=quiet), Stopwatch()
     run_config = make_config(merge_fields(config, flags, column, settings))
-    check_format(table_format)
-    if out is not None:
-        check_target(out, force=force)
-    with stopwatch.timing("read"):
-        inputs = load_inputs(run_config)
+    keep = Keep(table_format, figures=not no_figures, force=force)
+    inputs = load_checked(run_config, keep, out, stopwatch)
     check_recorded(inputs)
     with ExitStack() as stack:
-        folder = None if out is None else stack.enter_context(NewRunFolder(out, force=force))
+        folder = None if out is None else stack.enter_context(NewRunFolder(out, force=keep.force))
         tell_understanding(inputs, talk)
         run = run_shown(inputs, stopwatch, talk, check=check)
         found = assess(run)
         if folder is not None:
-            folder.write(lambda partial: write(found, run, partial, figures=not no_figures))
-            run = run.write(folder, table_format=table_format, figures=not no_figures)
+            folder.write(lambda partial: write(found, run, partial, figures=keep.figures))
+            run = run.write(folder, table_format=keep.table_format, figures=keep.figures)
     tell_rejected(run, talk)
     for line in found.report["warnings"]:
         talk.warn(line)
@@ -79,7 +82,7 @@ def fidelity(
     else:
         _print(found.report)
     if out is not None:
-        talk.say(f"wrote {run.folder}" + ("" if no_figures else f", figures in {run.folder}/figures"))
+        tell_written(run, keep, talk)
     fail_if_starved([run], talk)
 
 

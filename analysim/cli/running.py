@@ -12,10 +12,29 @@ from analysim.cli.progress import shown_progress
 from analysim.cli.talk import Talk
 
 if TYPE_CHECKING:
+    from analysim.config.run import RunConfig
     from analysim.run.inputs import Inputs
     from analysim.study.runs import Run
     from analysim.study.timing import Stopwatch
     from analysim.tables import TableFormat
+
+
+def load_checked(run_config: RunConfig, keep: Keep, out: Path | None, stopwatch: Stopwatch) -> Inputs:
+    """Load what a run is made of, once it is sure that its folder can be written. Raises ``UserError``."""
+    from analysim.run.folder import check_target
+    from analysim.run.inputs import load_inputs
+    from analysim.run.table_files import check_format
+
+    check_format(keep.table_format)
+    if out is not None:
+        check_target(out, force=keep.force)
+    with stopwatch.timing("read"):
+        return load_inputs(run_config)
+
+
+def tell_written(run: Run, keep: Keep, talk: Talk) -> None:
+    """Say where the run is kept, and where its figures are."""
+    talk.say(f"wrote {run.folder}" + (f", figures in {run.folder}/figures" if keep.figures else ""))
 
 
 def tell_understanding(inputs: Inputs, talk: Talk) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysim.cli import options
-from analysim.cli.configuration import read_columns
+from analysim.cli.reading import read_source, tell_source
 from analysim.cli.talk import Talk
 from analysim.errors import UserError
 
@@ -34,7 +34,7 @@ def convert(
     """Write a trace of any format in the schema (CSV, Parquet) or as SWF."""
     talk = Talk(quiet=quiet)
     trace = _read(source, [target], column, trace_format, timezone, force)
-    _tell(trace, talk)
+    tell_source(trace, talk)
     _write(trace, target, talk, f"{trace.format} converted")
 
 
@@ -64,7 +64,7 @@ def slice_(
     talk = Talk(quiet=quiet)
     trace = _read(source, [target], column, trace_format, timezone, force)
     kept = slice_trace(trace, window, tenant, min_gpus, max_gpus)
-    _tell(trace, talk)
+    tell_source(trace, talk)
     left_out = "; ".join(f"{count:,} {reason}" for reason, count in kept.left_out.items())
     what = f"of {len(trace.frame):,}, left out: {left_out}" if left_out else f"of {len(trace.frame):,}"
     _write(kept, target, talk, what)
@@ -105,7 +105,7 @@ def scale(
             made = scale_to_load(made, load, cluster_gpus)
             what.append(f"scaled to an offered load of {load:g} on {cluster_gpus:,} GPUs")
         if number == 0:  # a refusal is one line
-            _tell(trace, talk)
+            tell_source(trace, talk)
         _write(made, each, talk, "; ".join(what))
 
 
@@ -127,7 +127,7 @@ def anonymise(
 
     talk = Talk(quiet=quiet)
     trace = _read(source, [target], column, trace_format, timezone, force)
-    _tell(trace, talk)
+    tell_source(trace, talk)
     keyed = "with your key" if key else "without a key: who guesses a name can check it, --key prevents that"
     _write(anonymise(trace, key), target, talk, f"names are hashes, {keyed}")
 
@@ -144,24 +144,12 @@ def _read(
     source: str, targets: list[Path], column: list[str], format: str | None, timezone: str | None, force: bool
 ) -> Trace:
     """Read the trace to be shaped, once it is sure that the targets may be written."""
-    from analysim import shelf
-    from analysim.traces import check_suffix, read_trace, require_gpus
+    from analysim.traces import check_suffix, require_gpus
 
     for target in targets:
         check_suffix(target)
         refuse_existing(target, force)
-    path = shelf.find("traces", source)
-    return require_gpus(read_trace(path, read_columns(column), format=format, timezone=timezone))
-
-
-def _tell(trace: Trace, talk: Talk) -> None:
-    """Say as what the source was read, and what was set aside, repaired or taken for granted."""
-    from analysim.traces import tell_account, tell_reading
-
-    for line in tell_reading(trace):
-        talk.say(line)
-    for line in (*tell_account(trace), *trace.notes):
-        talk.say(f"note: {line}")
+    return require_gpus(read_source(source, column, format, timezone))
 
 
 def _write(trace: Trace, target: Path, talk: Talk, what: str) -> None:

@@ -9,7 +9,7 @@ import typer
 from analysim.cli import options
 from analysim.cli.configuration import make_config, merge_fields
 from analysim.cli.figures import print_summary
-from analysim.cli.running import Keep, fail_if_starved, run_into
+from analysim.cli.running import Keep, fail_if_starved, load_checked, run_into, tell_written
 from analysim.cli.talk import Talk, print_json
 
 
@@ -47,24 +47,18 @@ def simulate(
 ) -> None:
     """Simulate one policy on a trace and write a run folder: the schedule, its metrics and its figures."""
     flags = options.run_fields(locals())
-    from analysim.run.folder import check_target, default_target
-    from analysim.run.inputs import load_inputs
-    from analysim.run.table_files import check_format
+    from analysim.run.folder import default_target
     from analysim.study.timing import Stopwatch
 
     talk, stopwatch = Talk(quiet=quiet), Stopwatch()
     run_config = make_config(merge_fields(config, flags, column, settings))
-    check_format(table_format)
-    if out is not None:
-        check_target(out, force=force)
-    with stopwatch.timing("read"):
-        inputs = load_inputs(run_config)
-    target = out or default_target(inputs.trace.name, inputs.policy.name)
     keep = Keep(table_format, figures=not no_figures, force=force, numbered=out is None)
+    inputs = load_checked(run_config, keep, out, stopwatch)
+    target = out or default_target(inputs.trace.name, inputs.policy.name)
     run = run_into(target, inputs, stopwatch, talk, keep, check=check)
     if as_json:
         print_json(run.report)
     else:
         print_summary(run)
-    talk.say(f"wrote {run.folder}" + ("" if no_figures else f", figures in {run.folder}/figures"))
+    tell_written(run, keep, talk)
     fail_if_starved([run], talk)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from analysim.cli import options
-from analysim.cli.configuration import read_columns
 from analysim.cli.importing import import_topology
+from analysim.cli.reading import read_source
 from analysim.cli.talk import Talk, print_json, print_table
 from analysim.errors import AnalysimError
 
@@ -101,13 +101,11 @@ def infer(
     debug: options.Debug = False,
 ) -> None:
     """Write the cluster that a trace runs on without --topology, as a file to edit."""
-    from analysim import shelf
     from analysim.clusters import cluster_of_nodes, cluster_text, infer_cluster, write_cluster
-    from analysim.traces import read_trace, require_gpus
+    from analysim.traces import require_gpus
 
     talk = Talk(quiet=quiet)
-    path = shelf.find("traces", trace)
-    loaded = require_gpus(read_trace(path, read_columns(column), format=trace_format, timezone=timezone))
+    loaded = require_gpus(read_source(trace, column, trace_format, timezone))
     cluster = cluster_of_nodes(loaded) or infer_cluster(loaded)
     if out is not None:
         write_cluster(cluster, out, force=force)

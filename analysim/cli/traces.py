@@ -10,6 +10,7 @@ import typer
 from analysim.cli import options, shaping
 from analysim.cli.configuration import read_columns
 from analysim.cli.describing import print_description, print_rows
+from analysim.cli.reading import read_source, tell_source
 from analysim.cli.talk import Talk, print_json
 from analysim.errors import UserError
 
@@ -41,17 +42,14 @@ def describe(
     debug: options.Debug = False,
 ) -> None:
     """Sum a trace up: how much it is, whose, how it arrives, and what became of its rows."""
-    from analysim import shelf
-    from analysim.traces import describe, describe_rows, read_trace, tell_account, tell_reading
+    from analysim.traces import describe, describe_rows
     from analysim.units import parse_timezone
 
     if figure is not None:
         _check_figure(figure)
     cluster_gpus = shaping.count_gpus(topology) if topology is not None else None
-    loaded = read_trace(shelf.find("traces", name), read_columns(column), format=trace_format, timezone=timezone)
-    talk = Talk(quiet=quiet)
-    for line in (*tell_reading(loaded), *(f"note: {each}" for each in (*tell_account(loaded), *loaded.notes))):
-        talk.say(line)
+    loaded, talk = read_source(name, column, trace_format, timezone), Talk(quiet=quiet)
+    tell_source(loaded, talk)
     zone = parse_timezone(timezone) if timezone is not None else None
     facts = describe(loaded, timezone=zone, cluster_gpus=cluster_gpus)
     if as_json:

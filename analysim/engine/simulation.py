@@ -208,10 +208,9 @@ class Simulation:
             job.state = COMPLETED
             self.ended += 1
             ledger = self.ledger
-            rows, masks = ledger.plain.pending, ledger.masks
+            rows = ledger.plain.pending
             for node, mask in job.placement:  # type: ignore[union-attr]  # it ran somewhere
-                number = masks.get(mask)
-                rows.extend((job.rank, job.run_from, now, node, ledger.number(mask) if number is None else number))
+                rows.extend((job.rank, job.run_from, now, node, ledger.number(mask)))
         else:
             close_stint(self.ledger, job, job, now, work - job._done)
             killed = self._shortened and work < self.workload.duration_us[job.rank]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from analysim.errors import TraceError
+from analysim.traces.streams import GZIP, told
 
-_GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _FOREIGN = (
     (
@@ -46,8 +45,9 @@ class TraceFile:
     def contents(self) -> bytes:
         """The file unpacked."""
         if self._contents is None:
-            raw = _read_bytes(Path(self.path), self.path)
-            return _unpack(raw, self.path) if self.packed else raw
+            with told(self.path):
+                raw = Path(self.path).read_bytes()
+                return gzip.decompress(raw) if self.packed else raw
         return self._contents
 
     @property
@@ -75,39 +75,16 @@ def open_trace_file(path: str | Path) -> TraceFile:
     Raises ``TraceError`` for a file that is missing, empty, a folder, damaged, binary or not UTF-8.
     """
     where = str(path)
-    raw = _read_bytes(Path(path), where)
-    packed = raw.startswith(_GZIP)
-    data = _unpack(raw, where) if packed else raw
+    with told(where):
+        raw = Path(path).read_bytes()
+        packed = raw.startswith(GZIP)
+        data = gzip.decompress(raw) if packed else raw
     if not data or data.isspace() or data == _BOM:
         raise TraceError(f"{where} is empty.", "A trace has a line of column names and a line for each job.")
     parquet = data.startswith(_PARQUET)
     if not parquet:
         _check_text(data, where)
     return TraceFile(where, sha256(raw).hexdigest(), "parquet" if parquet else "csv", packed, data)
-
-
-def _read_bytes(path: Path, where: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise TraceError(f"{where}: there is no such file.", "Check the path.") from error
-    except IsADirectoryError as error:
-        raise TraceError(f"{where} is a folder, not a trace file.", "Name a file in it.") from error
-    except OSError as error:
-        raise TraceError(
-            f"{where} cannot be read: {error.strerror}.", "Check the path and its rights."
-        ) from error
-
-
-def _unpack(raw: bytes, where: str) -> bytes:
-    try:
-        return gzip.decompress(raw)
-    except EOFError as error:
-        raise TraceError(f"{where}: the gzip file ends too early.", "Copy or download it again.") from error
-    except (OSError, zlib.error) as error:
-        raise TraceError(
-            f"{where}: the gzip file is damaged ({error}).", "Copy or download it again."
-        ) from error
 
 
 def _check_text(data: bytes, where: str) -> None:

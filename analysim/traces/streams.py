@@ -12,25 +12,32 @@ from typing import BinaryIO, TextIO, cast
 
 from analysim.errors import TraceError
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
+"""How a gzip file begins."""
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file, unpacked where it is gzip; errors while it is read are told as ``TraceError``."""
+    with told(path), path.open("rb") as raw:
+        packed = raw.read(len(GZIP)) == GZIP
+        raw.seek(0)
+        if packed:
+            with gzip.open(raw) as unpacked:
+                yield cast("BinaryIO", unpacked)
+        else:
+            yield raw
+
+
+@contextmanager
+def told(path: Path | str) -> Iterator[None]:
+    """Tell what goes wrong while a file is opened, read or unpacked as a ``TraceError`` that names it as written."""
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
-            raw.seek(0)
-            if packed:
-                with gzip.open(raw) as unpacked:
-                    yield cast("BinaryIO", unpacked)
-            else:
-                yield raw
+        yield
     except FileNotFoundError as error:
         raise TraceError(f"{path}: there is no such file.", "Check the path.") from error
     except IsADirectoryError as error:
-        raise TraceError(f"{path} is a folder, not a file.", "Name a file in it.") from error
+        raise TraceError(f"{path} is a folder, not a trace file.", "Name a file in it.") from error
     except EOFError as error:
         raise TraceError(f"{path}: the gzip file ends too early.", "Copy or download it again.") from error
     except (gzip.BadGzipFile, zlib.error) as error:

@@ -28,9 +28,15 @@ def mangle(text: str, seed: int) -> str:
 def check_mangled(text: str, seed: int, file: Path, name: str) -> None:
     """Read a mangled text: a trace whose account balances, or an error for its user."""
     file.write_text(mangle(text, seed), encoding="utf-8", newline="")
+    check_reading(file, name)
+
+
+def check_reading(file: Path, name: str) -> None:
+    """Read a file: a trace whose account balances, or one line for its user."""
     try:
         trace = read_trace(file, format=name)
     except UserError as error:
         assert str(error)
+        assert "\n" not in str(error)
     else:
         assert trace.rows == len(trace.frame) + sum(trace.set_aside.values())

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import Integers, count_differing, difference, scale, spread_over_nodes, witness
+from analysim.traces.readers.amounts import Integers, count_differing, difference, scale, witness
+from analysim.traces.readers.cluster_log import ZONE, check_queue, find_running, read_columns
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.tables import Kind, Table, has_columns, read_table
 from analysim.traces.readers.zones import name_zone
-from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
+from analysim.units import GPU_MILLI, MEGABYTES, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "job_id": "id",
@@ -34,8 +35,6 @@ _KINDS: dict[str, Kind] = {
     "gpu_time": "number",
 }
 _OPTIONAL = ("user", "cpu_num", "mem_per_pod_GB", "duration", "queue", "gpu_time")
-_UNFINISHED = ("RUNNING", "SUSPENDED")
-_ZONE = "Asia/Shanghai"
 
 _CONVERTED: dict[str, Kind] = {
     "job_id": "id",
@@ -54,30 +53,20 @@ def _recognises(sample: Sample) -> bool:
 
 def _read(path: Path, options: ReadOptions) -> Log:
     table = read_table(path, _KINDS, timezone=options.timezone, optional=_OPTIONAL)
-    submit, start, end = (table.moment(name) for name in ("submit_time", "start_time", "end_time"))
-    gpus = table.scaled("gpu_num", GPU_MILLI)
-    state = table.text("state")
-    columns = {
-        "job_id": table.ids("job_id"),
-        "submit_us": submit,
+    columns = read_columns(table)
+    submit, start, end = (columns[name] for name in ("submit_us", "recorded_start_us", "recorded_end_us"))
+    columns |= {
         "duration_us": difference(end, start),
-        "gpu_milli": gpus,
-        "gpus_per_node": spread_over_nodes(gpus, table.number("node_num")),
-        "cpu_milli": table.amount("cpu_num", CPU_MILLI),
         "memory_mb": _memory(table),
-        "user": table.text("user"),
-        "status": state,
         "model": table.text("type"),
-        "recorded_start_us": start,
-        "recorded_end_us": end,
     }
     notes = [
-        *name_zone(max(table.naive.values()), options.timezone, "Acme's", _ZONE),
+        *name_zone(max(table.naive.values()), options.timezone, "Acme's", ZONE),
         *_check_duration(table, submit, start, end),
-        *witness("queue", table.scaled("queue", MICROSECONDS), difference(start, submit), "start_time - submit_time"),
+        *check_queue(table, columns),
         *_check_gpu_time(table),
     ]
-    running = state.isin(_UNFINISHED).to_numpy() & (end == UNKNOWN)
+    running = find_running(columns)
     return Log(columns, table.row, Account(table.rows), dated=True, running=running, notes=notes)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from analysim.traces.log import UNKNOWN, Account, Log
-from analysim.traces.readers.amounts import difference, spread_over_nodes, witness
+from analysim.traces.readers.amounts import difference, witness
+from analysim.traces.readers.cluster_log import ZONE, check_queue, find_running, read_columns
 from analysim.traces.readers.format import Format, ReadOptions, Sample
 from analysim.traces.readers.tables import Kind, has_columns, read_table
 from analysim.traces.readers.zones import name_zone
-from analysim.units import CPU_MILLI, GPU_MILLI, MICROSECONDS
+from analysim.units import GPU_MILLI, MICROSECONDS
 
 _KINDS: dict[str, Kind] = {
     "job_id": "id",
@@ -32,8 +33,6 @@ _KINDS: dict[str, Kind] = {
     "queue": "number",
 }
 _OPTIONAL = ("user", "cpu_num", "node_num", "duration", "queue")
-_UNFINISHED = ("RUNNING", "SUSPENDED")
-_ZONE = "Asia/Shanghai"
 
 _DERIVED: dict[str, Kind] = {
     "job_id": "id",
@@ -51,31 +50,20 @@ def _recognises(sample: Sample) -> bool:
 
 def _read(path: Path, options: ReadOptions) -> Log:
     table = read_table(path, _KINDS, timezone=options.timezone, optional=_OPTIONAL)
-    submit, start, end = (table.moment(name) for name in ("submit_time", "start_time", "end_time"))
-    gpus = table.scaled("gpu_num", GPU_MILLI)
+    columns = read_columns(table)
     told = table.scaled("duration", MICROSECONDS)
-    between = difference(end, start)
-    state = table.text("state")
-    columns = {
-        "job_id": table.ids("job_id"),
-        "submit_us": submit,
+    between = difference(columns["recorded_end_us"], columns["recorded_start_us"])
+    columns |= {
         "duration_us": np.where(between == UNKNOWN, told, between),
-        "gpu_milli": gpus,
-        "gpus_per_node": spread_over_nodes(gpus, table.number("node_num")),
-        "cpu_milli": table.amount("cpu_num", CPU_MILLI),
         "tenant": table.text("vc"),
         "partition": table.text("vc"),
-        "user": table.text("user"),
-        "status": state,
-        "recorded_start_us": start,
-        "recorded_end_us": end,
     }
     notes = [
-        *name_zone(max(table.naive.values()), options.timezone, "Helios'", _ZONE),
+        *name_zone(max(table.naive.values()), options.timezone, "Helios'", ZONE),
         *witness("duration", told, between, "end_time - start_time"),
-        *witness("queue", table.scaled("queue", MICROSECONDS), difference(start, submit), "start_time - submit_time"),
+        *check_queue(table, columns),
     ]
-    running = state.isin(_UNFINISHED).to_numpy() & (end == UNKNOWN)
+    running = find_running(columns)
     return Log(columns, table.row, Account(table.rows), dated=True, running=running, notes=notes)
 
 
