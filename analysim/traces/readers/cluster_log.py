@@ -36,8 +36,8 @@ def read_columns(table: Table) -> dict[str, Any]:
 
 def find_running(columns: dict[str, Any]) -> npt.NDArray[np.bool_]:
     """Mark the jobs that had not ended when the log did."""
-    running: npt.NDArray[np.bool_] = columns["status"].isin(_UNFINISHED).to_numpy()
-    running &= columns["recorded_end_us"] == UNKNOWN
+    unfinished = columns["status"].isin(_UNFINISHED).to_numpy()
+    running: npt.NDArray[np.bool_] = unfinished & (columns["recorded_end_us"] == UNKNOWN)
     return running
 
 
