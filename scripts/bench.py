@@ -29,15 +29,11 @@ from analysim.engine import Simulation
 from analysim.policy.loading import load_policy
 from analysim.shelf import find
 from analysim.traces import read_trace
+from analysim.traces.schema import OPTIONAL
 
 POLICIES = ("fifo", "sjf", "srtf", "preempt", "migrate")
 VENUS = Path(__file__).resolve().parents[2] / "shared/traces/helios/venus_gpu_jobs.csv.gz"
 VENUS_COLUMNS = {"submit_time": "arrival_s", "duration": "service_sec", "num_gpus": "gpu_count"}
-ABSENT = {
-    "gpus_per_node": 0, "gpu_type": "", "cpu_milli": 0, "memory_mb": 0, "tenant": "", "user": "", "partition": "",
-    "priority": 0, "preemptible": True, "estimate_us": -1, "cancel_us": -1, "checkpoint_us": -1, "restart_us": -1,
-    "status": "", "model": "", "recorded_start_us": -1, "recorded_end_us": -1, "recorded_node": "",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ def synthetic(
     frame = pd.DataFrame({"job_id": np.arange(jobs), "submit_us": (np.cumsum(gaps) * 1e6).astype(np.int64)})
     frame["duration_us"] = (duration_s * 1e6).astype(np.int64)
     frame["gpu_milli"] = gpus * 1_000
-    for column, value in ABSENT.items():
+    for column, value in OPTIONAL.items():
         frame[column] = value
     if shapes:
         # Requests per GPU of up to 8 CPUs and 64 GB on nodes with room for them: GPUs decide, shapes abound.

@@ -19,6 +19,7 @@ from analysim.config.run import RunConfig
 from analysim.engine import Simulation
 from analysim.policy import Order, Plan, Policy
 from analysim.tables import RunTables
+from analysim.traces.schema import OPTIONAL
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("fifo", "preempt", "migrate", "sjf", "srtf")
@@ -26,26 +27,6 @@ FREE = Costs(checkpoint_s=0, restart_s=0)
 """Stopping and moving cost nothing."""
 
 SECOND = 1_000_000
-_DEFAULTS: Mapping[str, Any] = {
-    "gpus_per_node": 0,
-    "gpu_type": "",
-    "cpu_milli": 0,
-    "memory_mb": 0,
-    "tenant": "",
-    "user": "",
-    "partition": "",
-    "priority": 0,
-    "preemptible": True,
-    "estimate_us": -1,
-    "cancel_us": -1,
-    "checkpoint_us": -1,
-    "restart_us": -1,
-    "status": "",
-    "model": "",
-    "recorded_start_us": -1,
-    "recorded_end_us": -1,
-    "recorded_node": "",
-}
 
 
 def shared_file(name: str) -> Path:
@@ -59,7 +40,7 @@ def shared_file(name: str) -> Path:
 def frame(**columns: Any) -> pd.DataFrame:
     """A trace in memory from arrays or single values of the canonical columns; ids are 0, 1, ... if not given."""
     count = len(columns["submit_us"])
-    given = {"job_id": np.arange(count), **_DEFAULTS, **columns}
+    given = {"job_id": np.arange(count), **OPTIONAL, **columns}
     table = pd.DataFrame(given)
     for name in ("submit_us", "duration_us", "gpu_milli"):
         table[name] = table[name].astype(np.int64)
@@ -67,7 +48,8 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 
 def job(job_id: Any, submit: float, duration: float, gpus: float = 1, **given: Any) -> dict[str, Any]:
-    """A row of a trace. Times in seconds: also ``estimate``, ``cancel``, ``checkpoint``, ``restart``."""
+    """A row of a trace. Times in seconds: also ``estimate``, ``cancel``, ``checkpoint``, ``restart``,
+    ``deadline``, ``topology_wait``."""
     row: dict[str, Any] = {
         "job_id": job_id,
         "submit_us": round(submit * SECOND),
@@ -75,7 +57,7 @@ def job(job_id: Any, submit: float, duration: float, gpus: float = 1, **given: A
         "gpu_milli": round(gpus * 1000),
     }
     for name, value in given.items():
-        if name in ("estimate", "cancel", "checkpoint", "restart"):
+        if name in ("estimate", "cancel", "checkpoint", "restart", "deadline", "topology_wait"):
             row[f"{name}_us"] = round(value * SECOND)
         elif name == "cpus":
             row["cpu_milli"] = round(value * 1000)
@@ -87,7 +69,7 @@ def job(job_id: Any, submit: float, duration: float, gpus: float = 1, **given: A
 def trace(*rows: dict[str, Any]) -> pd.DataFrame:
     """A trace in memory from rows of ``job``."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return frame(**{name: [row.get(name, _DEFAULTS.get(name)) for row in rows] for name in names})
+    return frame(**{name: [row.get(name, OPTIONAL.get(name)) for row in rows] for name in names})
 
 
 def flat_cluster(nodes: int, gpus: int, **fields: Any) -> ClusterConfig:

@@ -131,6 +131,7 @@ def _given(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
         "restart_s": optional("restart_us"),
         "status": frame["status"].to_numpy(),
         "model": frame["model"].to_numpy(),
+        "deadline_s": optional("deadline_us"),
         "recorded_start_time_s": optional("recorded_start_us"),
         "recorded_end_time_s": optional("recorded_end_us"),
         "recorded_node": frame["recorded_node"].to_numpy(),

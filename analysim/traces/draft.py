@@ -25,7 +25,7 @@ from analysim.units import GPU_MILLI
 
 Table = DelimitedTable | ColumnarTable
 
-_OTHER_TIMES = ("cancel_time", "start_time", "end_time")
+_OTHER_TIMES = ("cancel_time", "deadline", "start_time", "end_time")
 
 
 class Draft:

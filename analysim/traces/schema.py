@@ -50,6 +50,13 @@ COLUMNS = (
     Column("cancel_time", "cancel_us", "time", "withdrawn if still pending then", scale=MICROSECONDS),
     Column("checkpoint_s", "checkpoint_us", "duration", "cost of saving its state", scale=MICROSECONDS),
     Column("restart_s", "restart_us", "duration", "cost of loading its state", scale=MICROSECONDS),
+    Column("deadline", "deadline_us", "time", "when it should have ended", scale=MICROSECONDS),
+    Column("min_gpus", "min_gpus", "count", "an elastic job runs on so many GPUs at least", 0),
+    Column("max_gpus", "max_gpus", "count", "an elastic job runs on so many GPUs at most", 0),
+    Column("throughput", "throughput", "text", "how an elastic job's speed follows its GPUs", ""),
+    Column("topology_required", "topology_required", "text", "level of the tree that the gang must stay within", ""),
+    Column("topology_preferred", "topology_preferred", "text", "level it waits for before it takes any place", ""),
+    Column("topology_wait", "topology_wait_us", "duration", "how long it waits for that", scale=MICROSECONDS),
     Column("status", "status", "text", "how it ended when it was recorded", ""),
     Column("model", "model", "text", "what it trains or serves", ""),
     Column("start_time", "recorded_start_us", "time", "recorded start", scale=MICROSECONDS),
@@ -60,6 +67,9 @@ COLUMNS = (
 
 BY_NAME = {column.name: column for column in COLUMNS}
 """The columns by their name in a file."""
+
+OPTIONAL = {column.target: column.default for column in COLUMNS if not column.required and column.kind != "id"}
+"""What stands in each optional column of a frame where a trace says nothing."""
 
 FRAME_COLUMNS = tuple(column.target for column in COLUMNS)
 """The columns of a trace in memory, all always present, in this order."""

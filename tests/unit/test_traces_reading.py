@@ -57,6 +57,13 @@ def test_only_the_required_columns() -> None:
         "cancel_us": -1,
         "checkpoint_us": -1,
         "restart_us": -1,
+        "deadline_us": -1,
+        "min_gpus": 0,
+        "max_gpus": 0,
+        "throughput": "",
+        "topology_required": "",
+        "topology_preferred": "",
+        "topology_wait_us": -1,
         "status": "",
         "model": "",
         "recorded_start_us": -1,
@@ -70,7 +77,8 @@ def test_only_the_required_columns() -> None:
 def test_every_column_and_its_type() -> None:
     names = ",".join(each.name for each in COLUMNS)
     cells = (
-        "7,10,1h30m,16,8,A100 | H100,12.5,1.5,org/team,ann,batch,-2,no,2h,90,15,30,failed,resnet,20,5420,n1"
+        "7,10,1h30m,16,8,A100 | H100,12.5,1.5,org/team,ann,batch,-2,no,2h,90,15,30,"
+        "7200,8,32,linear,pod,rack,10m,failed,resnet,20,5420,n1"
     )
     trace = read(f"{names}\n{cells}\n")
     assert trace.frame.iloc[0].tolist() == [
@@ -94,6 +102,9 @@ def test_every_column_and_its_type() -> None:
             90_000_000,
             15_000_000,
             30_000_000,
+        ),
+        *(7_200_000_000, 8, 32, "linear", "pod", "rack", 600_000_000),
+        *(
             "failed",
             "resnet",
             20_000_000,
