@@ -155,6 +155,7 @@ class Demand:
         "plain",
         "preemptible",
         "resources",
+        "share",
         "tenant",
         "token",
         "user",
@@ -169,6 +170,7 @@ class Demand:
         family: Family,
         *,
         per_node: int = 0,
+        share: int = 0,
         cpu_milli: int = 0,
         memory_mb: int = 0,
         preemptible: bool = True,
@@ -177,7 +179,8 @@ class Demand:
     ) -> None:
         self.index = index
         self.gpus = gpus
-        self.gpu_milli = gpus * GPU_MILLI
+        self.share = share if share and gpus == 1 else GPU_MILLI if gpus else 0
+        self.gpu_milli = gpus * self.share
         self.per_node = per_node
         self.cpu_milli = cpu_milli
         self.memory_mb = memory_mb
@@ -203,6 +206,7 @@ class Demand:
             self.options,
             Family(),
             per_node=self.per_node,
+            share=self.share,
             cpu_milli=self.cpu_milli,
             memory_mb=self.memory_mb,
             preemptible=self.preemptible,

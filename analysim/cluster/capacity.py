@@ -53,6 +53,8 @@ class Capacity:
         self.models_resources = topology.models_resources
         self.cpu_milli = list(topology.cpu_milli)
         self.memory_mb = list(topology.memory_mb)
+        self.partial: list[dict[int, int]] = [{} for _ in range(topology.size)]
+        self.partial_nodes = 0
         self._picks: dict[int, dict[int, int]] = {}
 
     def _levels_by_node(self) -> list[list[int]]:
@@ -65,11 +67,12 @@ class Capacity:
 
     def copy(self) -> Capacity:
         """Copy what is free now, for a question that takes nothing."""
-        twin = object.__new__(Capacity)
+        twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.free = self.free[:]
         twin.levels = [levels[:] for levels in self.levels]
         twin._level_of = twin._levels_by_node()
+        twin.partial = [dict(parts) for parts in self.partial]
         twin.cpu_milli = self.cpu_milli[:]
         twin.memory_mb = self.memory_mb[:]
         return twin
@@ -87,8 +90,47 @@ class Capacity:
             mask = picks[free] = lowest_bits(free, count)
         return mask
 
+    def tightest(self, node: int, share: int) -> int:
+        """Mask of the one GPU with the least free thousandths that is enough; 0 where there is none."""
+        fitting = [(left, gpu) for gpu, left in self.partial[node].items() if left >= share]
+        if fitting:
+            return 1 << min(fitting)[1]
+        free = self.free[node]
+        return free & -free
+
+    def _share(self, node: int, mask: int, change: int) -> None:
+        parts = self.partial[node]
+        gpu = mask.bit_length() - 1
+        left = parts.pop(gpu, 1000 if self.free[node] & mask else 0)
+        if left == 1000:
+            self._whole(node, mask, -1)
+        left += change
+        if not 0 <= left <= 1000:
+            raise InvariantError(f"a GPU of node {self.topology.nodes[node].name} is held twice")
+        if left == 1000:
+            self._whole(node, mask, 1)
+        elif left:
+            parts[gpu] = left
+        if parts:
+            self.partial_nodes |= self.bit[node]
+        else:
+            self.partial_nodes &= ~self.bit[node]
+
+    def _whole(self, node: int, mask: int, sign: int) -> None:
+        count = self.free[node].bit_count()
+        self.free[node] ^= mask
+        levels = self._level_of[node]
+        levels[count] ^= self.bit[node]
+        levels[count + sign] |= self.bit[node]
+
     def take(self, placement: Placement, demand: Demand) -> None:
         """Take the GPUs of a placement, and the CPUs and memory that go with them."""
+        if 0 < demand.share < 1000:
+            for node, mask in placement:
+                self._share(node, mask, -demand.share)
+            if demand.resources and self.models_resources:
+                self._use(placement, demand, -1)
+            return
         free = self.free
         for node, mask in placement:
             if not mask:
@@ -107,6 +149,12 @@ class Capacity:
 
     def give(self, placement: Placement, demand: Demand) -> None:
         """Give the GPUs of a placement back, and the CPUs and memory that went with them."""
+        if 0 < demand.share < 1000:
+            for node, mask in placement:
+                self._share(node, mask, demand.share)
+            if demand.resources and self.models_resources:
+                self._use(placement, demand, 1)
+            return
         free = self.free
         for node, mask in placement:
             if not mask:

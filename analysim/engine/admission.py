@@ -133,13 +133,14 @@ class Admission:
             () if isinstance(options, str) else options,
             family,
             per_node=per_node,
+            share=int(row.gpu_milli) if row.gpu_milli < GPU_MILLI else 0,
             cpu_milli=int(row.cpu_milli),
             memory_mb=int(row.memory_mb),
             preemptible=bool(row.preemptible),
             user=str(row.user),
             tenant=str(row.tenant),
         )
-        if row.gpu_milli % GPU_MILLI:
+        if row.gpu_milli > GPU_MILLI and row.gpu_milli % GPU_MILLI:
             share = row.gpu_milli / GPU_MILLI
             return demand, f"asks for {share:g} GPUs; sharing of GPUs is not modelled"
         return demand, options if isinstance(options, str) else self._why_never(demand)

@@ -126,9 +126,9 @@ class _Jobs:
             return
         self.put_aside("GPUs not told", self.gpus == UNKNOWN)
         self.put_aside("negative number of GPUs", self.gpus < 0)
-        part = self.gpus % GPU_MILLI != 0
+        part = (self.gpus > GPU_MILLI) & (self.gpus % GPU_MILLI != 0)
         self.repair("a part of a GPU: gets a whole one", part)
-        self.gpus = -(-self.gpus // GPU_MILLI) * GPU_MILLI
+        self.gpus = np.where(self.gpus > GPU_MILLI, -(-self.gpus // GPU_MILLI) * GPU_MILLI, self.gpus)
 
     def check_range(self) -> None:
         """What our schema refuses as too large: a float of seconds cannot hold such times to the microsecond."""
