@@ -144,4 +144,16 @@ class Costs(Model):
         return self
 
 
-PlacementName = Literal["pack", "first", "spread", "random", "rack", "any"]
+PlacementName = Literal[
+    "pack",
+    "first",
+    "spread",
+    "random",
+    "rack",
+    "any",
+    "fgd",
+    "bestfit",
+    "dotprod",
+    "gpupacking",
+    "gpuclustering",
+]

@@ -15,7 +15,7 @@ from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree, admits
 from analysim.cluster.topology import Topology
 from analysim.config.run import RunConfig
 from analysim.jobs import Demand, Family, Job, Option, Workload
-from analysim.policy.placement import PLACERS
+from analysim.policy.placers import PLACERS
 from analysim.units import GPU_MILLI
 
 _KEY = ["leaf", "gpu_milli", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]

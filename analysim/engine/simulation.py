@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysim.cluster.partitions import PartitionTree
 from analysim.cluster.topology import Topology
+from analysim.cluster.watched import WatchedCapacity
 from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.engine import passes
@@ -28,7 +29,7 @@ from analysim.plan.books import Books
 from analysim.plan.plan import Plan
 from analysim.plan.releases import Release
 from analysim.policy.base import Policy
-from analysim.policy.placement import PLACERS
+from analysim.policy.placers import PLACERS
 from analysim.speed import CostModel, SpeedModel
 from analysim.tables import CHECKPOINT, HOLD, SUSPEND, RunTables
 from analysim.units import FOREVER
@@ -90,6 +91,9 @@ class Simulation:
         passes.need_estimates(policy, self.tree, self.workload)
         self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
         self.books.skipping = skip_shapes
+        if placer.watches:
+            self.books.capacity = WatchedCapacity(self.topology)
+        placer.begin(self.topology, self.workload)
         self.plan = Plan(self.books, placer, policy)
         self.ledger = Ledger()
         self.env = Clock(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)

@@ -22,10 +22,31 @@ class Placer(Protocol):
         """Find a placement on the nodes of ``mask``; None where the job does not fit."""
 
 
+def find_place(
+    capacity: Capacity, job: Job, placer: Placer, options: Sequence[Option], avoided: int = 0
+) -> tuple[Placement, Option] | None:
+    """Find a place on any of several GPU types: all compared at once where the strategy does that, else in order."""
+    if len(options) > 1 and getattr(placer, "across_types", False):
+        return placer.place_across(capacity, job, options, avoided)  # type: ignore[attr-defined,no-any-return]
+    for option in options:
+        placement = placer.place(capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+        if placement is not None:
+            return placement, option
+    return None
+
+
 def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Placement, Option] | Blocked:
-    """Find a place on free GPUs, trying the GPU types in the order written; else the reason."""
+    """Find a place on free GPUs, trying the GPU types in the order written; else the reason.
+
+    A strategy that compares nodes of all types gets those that quota allows at once.
+    """
     demand = job.demand
     asked: list[Option] = []
+    if getattr(placer, "across_types", False) and len(demand.options) > 1 and demand.pinned is None:
+        asked = [option for option in demand.options if not option.bounded or books.admitted(demand, option)]
+        books.placements += len(asked)
+        found = find_place(books.capacity, job, placer, asked, avoided)
+        return found or why_not(books, job, placer, asked, avoided)
     for option in demand.options:
         if option.bounded and not books.admitted(demand, option):
             continue
@@ -44,12 +65,9 @@ def search_move(
     books: Books, job: Job, placer: Placer, avoided: int = 0
 ) -> tuple[Placement, Option] | Blocked:
     """Find a place that a running job could move to; it counts in its partition already, so quota is not asked."""
-    for option in job.demand.options:
-        books.placements += 1
-        placement = placer.place(books.capacity, job, option, option.mask & ~avoided)
-        if placement is not None and placement[0][0] != NOWHERE:
-            return placement, option
-    return BLOCKED["fragmented"]
+    books.placements += 1
+    found = find_place(books.capacity, job, placer, job.demand.options, avoided)
+    return found if found is not None and found[0][0][0] != NOWHERE else BLOCKED["fragmented"]
 
 
 def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
