@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 from analysim.cluster.capacity import Capacity, bits_of
 from analysim.jobs import NOWHERE, Demand, Job, Option, Placement
+from analysim.units import GPU_MILLI
 
 
 class Placer:
@@ -27,6 +28,8 @@ class Placer:
         """Find a placement for a job on the nodes of ``mask``; None where it does not fit."""
         demand = job.demand
         gpus = demand.gpus
+        if demand.sharing:
+            return self.place_share(capacity, job, option, mask)
         if 0 < gpus <= option.largest and not demand.per_node:
             node = self.choose(capacity, job, capacity.levels[option.gpu_type], gpus, mask)
             return None if node < 0 else ((node, capacity.pick(node, gpus)),)
@@ -40,6 +43,19 @@ class Placer:
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose a node with at least ``gpus`` free GPUs; -1 where there is none."""
         raise NotImplementedError
+
+    def place_share(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """Place a share of one GPU: on the GPU with the least left that is enough, of the node that is chosen."""
+        share = job.demand.share
+        nodes = able(capacity, job.demand, capacity.with_share(option.gpu_type, share, mask), 1)
+        if not nodes:
+            return None
+        node = self.choose_sharing(capacity, job, nodes)
+        return ((node, capacity.tightest(node, share)),)
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose one of the nodes that have room for a share; here the first."""
+        return (nodes & -nodes).bit_length() - 1
 
     def choose_whole(self, capacity: Capacity, job: Job, nodes: int, count: int) -> list[int]:
         """Choose ``count`` nodes of a set that has at least so many; here the first ones."""
@@ -121,7 +137,7 @@ class Pack(Placer):
         """As every strategy; the common case, one node and no CPUs or memory, without further calls."""
         demand = job.demand
         gpus = demand.gpus
-        if demand.resources or demand.per_node or not 0 < gpus <= option.largest:
+        if not demand.simple or gpus > option.largest:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         for count in range(gpus, len(levels)):
@@ -130,6 +146,16 @@ class Pack(Placer):
                 node = (nodes & -nodes).bit_length() - 1
                 return ((node, capacity.pick(node, gpus)),)
         return None
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node of the GPU with the least left that is enough; among wholly free ones the fullest node."""
+        share = job.demand.share
+
+        def left(node: int) -> tuple[int, int]:
+            enough = [each for each in capacity.partial[node].values() if each >= share]
+            return min(enough, default=GPU_MILLI), capacity.free[node].bit_count()
+
+        return min(bits_of(nodes), key=left)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the fullest node that has room."""
@@ -157,6 +183,16 @@ class Spread(Placer):
 
     name = "spread"
 
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node with the most left."""
+        return max(
+            bits_of(nodes),
+            key=lambda node: (
+                capacity.free[node].bit_count() * GPU_MILLI + sum(capacity.partial[node].values()),
+                -node,
+            ),
+        )
+
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the emptiest node."""
         for count in range(len(levels) - 1, gpus - 1, -1):
@@ -172,6 +208,10 @@ class Random(Placer):
     """A node drawn by a hash of (seed, job, attempt) among those that have room."""
 
     name = "random"
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose any node that has room for a share."""
+        return self._draw(job, nodes, 0)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose any node that has room."""
@@ -225,7 +265,7 @@ class Anywhere(First):
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Gather GPUs node by node until there are enough."""
         missing = job.demand.gpus
-        if missing == 0 or job.demand.per_node:
+        if missing == 0 or job.demand.per_node or job.demand.sharing:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         gathered = []
