@@ -90,8 +90,8 @@ class Option:
 class Family:
     """Demands that differ only in how much they ask: where one fails, every larger one fails too.
 
-    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota, ``lacking`` are demands that
-    failed for want of CPUs or memory; both hold while ``token`` is the books' own.
+    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota (in thousandths), ``lacking`` are demands
+    that failed for want of CPUs or memory; both hold while ``token`` is the books' own.
     """
 
     __slots__ = ("blocked_from", "lacking", "token")
@@ -110,14 +110,14 @@ class Family:
             self.blocked_from = 1 << 62
             self.lacking = ()
         if for_gpus:
-            if demand.gpus < self.blocked_from:
-                self.blocked_from = demand.gpus
+            if demand.gpu_milli < self.blocked_from:
+                self.blocked_from = demand.gpu_milli
         elif len(self.lacking) < self._MOST:
             self.lacking += (demand,)
 
     def stops(self, demand: Demand) -> bool:
         """Tell whether a demand asks at least as much as one that failed."""
-        if demand.gpus >= self.blocked_from:
+        if demand.gpu_milli >= self.blocked_from:
             return True
         return any(demand.asks_as_much_as(other) for other in self.lacking)
 
@@ -133,9 +133,11 @@ class Family:
 class Demand:
     """What a job asks for; jobs with the same demand (the same *shape*) fit or fail together.
 
-    ``gpus`` are whole GPUs, ``per_node`` GPUs on each node (0: the gang rule decides),
+    ``gpus`` counts GPUs, ``share`` the thousandths taken of each (below 1000 only of one GPU),
+    ``per_node`` GPUs on each node (0: the gang rule decides),
     ``cpu_milli`` and ``memory_mb`` are per GPU (of the whole job when it has no GPUs).
-    ``plain`` tells that there is one GPU type to try and no quota to ask. ``blocked``, ``blocked_epoch``
+    ``plain`` tells that there is one GPU type to try and no quota to ask, ``simple`` that only whole GPUs count and
+    the gang rule decides, ``sharing`` that a share of one GPU is asked. ``blocked``, ``blocked_epoch``
     and ``token`` are the plan's memory of its last failure.
     """
 
@@ -156,6 +158,8 @@ class Demand:
         "preemptible",
         "resources",
         "share",
+        "sharing",
+        "simple",
         "tenant",
         "token",
         "user",
@@ -169,8 +173,8 @@ class Demand:
         options: tuple[Option, ...],
         family: Family,
         *,
+        share: int = GPU_MILLI,
         per_node: int = 0,
-        share: int = 0,
         cpu_milli: int = 0,
         memory_mb: int = 0,
         preemptible: bool = True,
@@ -179,12 +183,14 @@ class Demand:
     ) -> None:
         self.index = index
         self.gpus = gpus
-        self.share = share if share and gpus == 1 else GPU_MILLI if gpus else 0
-        self.gpu_milli = gpus * self.share
+        self.share = share
+        self.gpu_milli = gpus * share
         self.per_node = per_node
         self.cpu_milli = cpu_milli
         self.memory_mb = memory_mb
+        self.sharing = gpus > 0 and share < GPU_MILLI
         self.resources = cpu_milli > 0 or memory_mb > 0
+        self.simple = gpus > 0 and not (self.sharing or self.resources or per_node)
         self.preemptible = preemptible
         self.leaf = leaf
         self.options = options
@@ -205,8 +211,8 @@ class Demand:
             self.leaf,
             self.options,
             Family(),
-            per_node=self.per_node,
             share=self.share,
+            per_node=self.per_node,
             cpu_milli=self.cpu_milli,
             memory_mb=self.memory_mb,
             preemptible=self.preemptible,
@@ -220,7 +226,7 @@ class Demand:
     def asks_as_much_as(self, other: Demand) -> bool:
         """Tell whether this demand asks at least as much of everything as one of the same family."""
         return (
-            self.gpus >= other.gpus
+            self.gpu_milli >= other.gpu_milli
             and self.cpu_milli >= other.cpu_milli
             and self.memory_mb >= other.memory_mb
         )
@@ -351,8 +357,13 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs the gang asks for."""
+        """GPUs the gang asks for; 1 for a job that asks for a share of one, see ``gpu_milli``."""
         return self.demand.gpus
+
+    @property
+    def gpu_milli(self) -> int:
+        """Thousandths of GPUs asked for: 1000 for each GPU, fewer for a share of one."""
+        return self.demand.gpu_milli
 
     @property
     def per_node(self) -> int:

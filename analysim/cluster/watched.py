@@ -8,7 +8,6 @@ from typing import Any
 from analysim.cluster.capacity import Capacity
 from analysim.cluster.topology import Topology
 from analysim.jobs import Demand, Placement
-from analysim.units import GPU_MILLI
 
 SHARES = 0
 """Class of the jobs that take a share of one GPU; the class of any other is its number of GPUs."""
@@ -16,7 +15,7 @@ SHARES = 0
 
 def class_of(demand: Demand) -> int:
     """Return the class of a demand with GPUs: ``SHARES``, or how many GPUs it asks for."""
-    return SHARES if demand.share < GPU_MILLI else demand.gpus
+    return SHARES if demand.sharing else demand.gpus
 
 
 class WatchedCapacity(Capacity):

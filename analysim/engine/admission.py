@@ -132,17 +132,16 @@ class Admission:
             leaf,
             () if isinstance(options, str) else options,
             family,
+            share=int(row.gpu_milli) if gpus == 1 else GPU_MILLI,
             per_node=per_node,
-            share=int(row.gpu_milli) if row.gpu_milli < GPU_MILLI else 0,
             cpu_milli=int(row.cpu_milli),
             memory_mb=int(row.memory_mb),
             preemptible=bool(row.preemptible),
             user=str(row.user),
             tenant=str(row.tenant),
         )
-        if row.gpu_milli > GPU_MILLI and row.gpu_milli % GPU_MILLI:
-            share = row.gpu_milli / GPU_MILLI
-            return demand, f"asks for {share:g} GPUs; sharing of GPUs is not modelled"
+        if gpus > 1 and row.gpu_milli % GPU_MILLI:
+            return demand, f"asks for {row.gpu_milli / GPU_MILLI:g} GPUs; only a share of one GPU can be taken"
         return demand, options if isinstance(options, str) else self._why_never(demand)
 
     def _options_of(self, leaf: Leaf, gpu_type: str) -> tuple[Option, ...] | str:

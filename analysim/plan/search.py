@@ -85,17 +85,12 @@ def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def all_free(capacity: Capacity, placement: Placement) -> bool:
-    """Tell whether all GPUs of a placement are free."""
-    return all(node < 0 or capacity.free[node] & mask == mask for node, mask in placement)
-
-
 def resumes(capacity: Capacity, demand: Demand, pinned: Placement) -> bool:
     """Tell whether a suspended job finds its GPUs free, and CPUs and memory for them."""
     if not demand.resources or not capacity.models_resources:
-        return all_free(capacity, pinned)
+        return capacity.has(pinned, demand)
     hosted = (node < 0 or capacity.hosts(node, mask.bit_count(), demand) for node, mask in pinned)
-    return all_free(capacity, pinned) and all(hosted)
+    return capacity.has(pinned, demand) and all(hosted)
 
 
 def why_not(
@@ -107,19 +102,19 @@ def why_not(
     """
     demand = job.demand
     capacity = books.capacity
-    gpus = demand.gpus
+    gpu_milli = demand.gpu_milli
     if demand.resources and capacity.models_resources and _gpus_alone_fit(books, job, placer, asked, avoided):
         return BLOCKED["resources"]
     if len(asked) < len(demand.options):
         return BLOCKED["quota"]
     for option in demand.options:
-        if capacity.free_within(option.gpu_type, option.mask) >= gpus:
+        if capacity.free_milli_within(option.gpu_type, option.mask) >= gpu_milli:
             return _FRAGMENTED
     kinds = range(len(capacity.levels))
     if len(kinds) == 1 and demand.options[0].mask == demand.leaf.nodes:
         return _NO_FREE_GPUS
-    anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
-    return BLOCKED["type"] if anywhere >= gpus else _NO_FREE_GPUS
+    anywhere = sum(capacity.free_milli_within(kind, demand.leaf.nodes) for kind in kinds)
+    return BLOCKED["type"] if anywhere >= gpu_milli else _NO_FREE_GPUS
 
 
 def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
@@ -136,7 +131,7 @@ def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Opti
 
 def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement, Option] | None:
     """Find a place that may use GPUs which are still being released."""
-    view = claimable(books.capacity, books.releases)
+    view = None if job.demand.sharing else claimable(books.capacity, books.releases)
     if view is None:
         return None
     for option in job.demand.options:
@@ -211,13 +206,13 @@ def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Optio
 
 def is_free(books: Books, job: Job, placement: Placement, own: Placement = ()) -> bool:
     """Tell whether a placement is free now, what the job itself holds there counted as free."""
+    if not books.capacity.has(placement, job.demand, own):
+        return False
     held = dict(own)
     for node, mask in placement:
         if node < 0:
             continue
         more = mask & ~held.get(node, 0)
-        if more & ~books.capacity.free[node]:
-            return False
         if job.demand.resources and not books.capacity.hosts(node, more.bit_count(), job.demand):
             return False
     return True

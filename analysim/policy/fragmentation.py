@@ -121,12 +121,12 @@ class Fragmentation:
 
     def usable_whole(self, gpu_type: Integers, rank: Integers, whole: Integers) -> Integers:
         """Work out what pods of whole GPUs take off, by the number of wholly free GPUs."""
-        return self._wholly[gpu_type, rank, whole]  # type: ignore[no-any-return]
+        return self._wholly[gpu_type, rank, whole]
 
     def of(self, gpu_type: Integers, cpu_milli: Integers, residual: Integers, whole: Integers) -> Integers:
         """Work out F_n times ``total`` of many nodes: arrays by node, ``residual`` of shape (nodes, GPUs)."""
         rank = self.rank(cpu_milli)
-        by_gpu = self.of_gpus(gpu_type, rank, residual).sum(axis=1)
+        by_gpu: Integers = self.of_gpus(gpu_type, rank, residual).sum(axis=1)
         return by_gpu - self.usable_whole(gpu_type, rank, whole)
 
     def of_node(self, gpu_type: int, cpu_milli: int, free: int, partial: Iterable[int]) -> int:

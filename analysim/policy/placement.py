@@ -48,12 +48,8 @@ class Placer:
         """Find a placement for a job on the nodes of ``mask``; None where it does not fit."""
         demand = job.demand
         gpus = demand.gpus
-        if 0 < demand.share < GPU_MILLI:
-            for node in bits_of(mask):
-                gpu = capacity.tightest(node, demand.share)
-                if gpu and capacity.hosts(node, 1, demand):
-                    return ((node, gpu),)
-            return None
+        if demand.sharing:
+            return self.place_share(capacity, job, option, mask)
         if 0 < gpus <= option.largest and not demand.per_node:
             node = self.choose(capacity, job, capacity.levels[option.gpu_type], gpus, mask)
             return None if node < 0 else ((node, capacity.pick(node, gpus)),)
@@ -67,6 +63,19 @@ class Placer:
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose a node with at least ``gpus`` free GPUs; -1 where there is none."""
         raise NotImplementedError
+
+    def place_share(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """Place a share of one GPU: on the GPU with the least left that is enough, of the node that is chosen."""
+        share = job.demand.share
+        nodes = able(capacity, job.demand, capacity.with_share(option.gpu_type, share, mask), 1)
+        if not nodes:
+            return None
+        node = self.choose_sharing(capacity, job, nodes)
+        return ((node, capacity.tightest(node, share)),)
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose one of the nodes that have room for a share; here the first."""
+        return (nodes & -nodes).bit_length() - 1
 
     def choose_whole(self, capacity: Capacity, job: Job, nodes: int, count: int) -> list[int]:
         """Choose ``count`` nodes of a set that has at least so many; here the first ones."""
@@ -148,7 +157,7 @@ class Pack(Placer):
         """As every strategy; the common case, one node and no CPUs or memory, without further calls."""
         demand = job.demand
         gpus = demand.gpus
-        if demand.resources or demand.per_node or not 0 < gpus <= option.largest or demand.share < GPU_MILLI:
+        if not demand.simple or gpus > option.largest:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         for count in range(gpus, len(levels)):
@@ -157,6 +166,16 @@ class Pack(Placer):
                 node = (nodes & -nodes).bit_length() - 1
                 return ((node, capacity.pick(node, gpus)),)
         return None
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node of the GPU with the least left that is enough; among wholly free ones the fullest node."""
+        share = job.demand.share
+
+        def left(node: int) -> tuple[int, int]:
+            enough = [each for each in capacity.partial[node].values() if each >= share]
+            return min(enough, default=GPU_MILLI), capacity.free[node].bit_count()
+
+        return min(bits_of(nodes), key=left)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the fullest node that has room."""
@@ -183,6 +202,16 @@ class Spread(Placer):
     """Worst fit: the node with the most free GPUs."""
 
     name = "spread"
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node with the most left."""
+        return max(
+            bits_of(nodes),
+            key=lambda node: (
+                capacity.free[node].bit_count() * GPU_MILLI + sum(capacity.partial[node].values()),
+                -node,
+            ),
+        )
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the emptiest node."""
@@ -220,7 +249,7 @@ class Random(Placer):
         """As every strategy; shares and CPU jobs are drawn a node as well."""
         demand = job.demand
         resources = capacity.models_resources and demand.resources
-        if 0 < demand.share < GPU_MILLI or (not demand.gpus and resources):
+        if demand.sharing or (not demand.gpus and resources):
             node = self._draw_able(capacity, job, mask, demand.gpus)
             return None if node < 0 else self._on(capacity, job, node)
         return super().place(capacity, job, option, mask)
@@ -242,7 +271,7 @@ class Random(Placer):
         demand = job.demand
         if not demand.gpus:
             return ((node, 0),)
-        if demand.share == GPU_MILLI:
+        if not demand.sharing:
             return ((node, capacity.pick(node, demand.gpus)),)
         fitting = capacity.free[node]
         for gpu, left in capacity.partial[node].items():
@@ -258,7 +287,7 @@ class Random(Placer):
             nodes = 0
             for levels in capacity.levels:
                 nodes |= roomy(levels, gpus, mask)
-            if demand.share < GPU_MILLI:
+            if demand.sharing:
                 nodes |= capacity.partial_nodes & mask
         turn = 0
         while nodes:
@@ -270,7 +299,7 @@ class Random(Placer):
         return -1
 
     def _is_able(self, capacity: Capacity, demand: Demand, node: int, gpus: int) -> bool:
-        if 0 < demand.share < GPU_MILLI and not capacity.tightest(node, demand.share):
+        if demand.sharing and not capacity.tightest(node, demand.share):
             return False
         return not (demand.resources and capacity.models_resources) or capacity.hosts(node, gpus, demand)
 
@@ -307,7 +336,7 @@ class Anywhere(First):
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Gather GPUs node by node until there are enough."""
         missing = job.demand.gpus
-        if missing == 0 or job.demand.per_node or job.demand.share < GPU_MILLI:
+        if missing == 0 or job.demand.per_node or job.demand.sharing:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         gathered = []

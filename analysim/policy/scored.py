@@ -110,7 +110,7 @@ class Scored(Placer):
             return None
         if not demand.gpus:
             return ((node, 0),)
-        if demand.share == GPU_MILLI:
+        if not demand.sharing:
             return ((node, capacity.pick(node, demand.gpus)),)
         return ((node, 1 << gpu if gpu >= 0 else capacity.tightest(node, demand.share)),)
 
@@ -137,7 +137,7 @@ class Scored(Placer):
                 self._flags.clear()
             packed = np.frombuffer(mask.to_bytes((size + 7) // 8, "little"), np.uint8)
             bits: Flags = np.unpackbits(packed, count=size, bitorder="little").astype(bool)
-            flags = self._flags[mask] = bits[self._order]
+            flags = self._flags[mask] = np.asarray(bits[self._order])
         return flags
 
     def scores(self, board: Board, piece: Piece) -> Scores:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
-Kind = Literal["id", "time", "duration", "count", "amount", "integer", "flag", "text"]
+Kind = Literal["id", "time", "duration", "gpus", "count", "amount", "integer", "flag", "text"]
 """How the cells of a column are read."""
 
 ABSENT = -1
@@ -34,7 +34,7 @@ COLUMNS = (
     Column("job_id", "job_id", "id", "unique; integers if all are, else text"),
     Column("submit_time", "submit_us", "time", "when the job was submitted", 0, MICROSECONDS, True),
     Column("duration", "duration_us", "duration", "run time at speed 1", 0, MICROSECONDS, True),
-    Column("num_gpus", "gpu_milli", "count", "GPUs in all; 0 is a CPU job", 0, GPU_MILLI, True),
+    Column("num_gpus", "gpu_milli", "gpus", "GPUs in all, or a share of one; 0 is a CPU job", 0, GPU_MILLI, True),
     Column(
         "gpus_per_node", "gpus_per_node", "count", "exactly so many GPUs on each node; divides num_gpus", 0
     ),

@@ -40,11 +40,20 @@ def _holdings(books: Books) -> Iterator[tuple[Demand, Placement]]:
 def _check_gpus(books: Books) -> None:
     topology = books.topology
     held = [0] * topology.size
-    for _, placement in _holdings(books):
+    shares: dict[tuple[int, int], int] = defaultdict(int)
+    for demand, placement in _holdings(books):
         for node, mask in placement:
-            if node >= 0:
+            if demand.sharing:
+                shares[node, mask] += demand.share
+            elif node >= 0:
                 assert held[node] & mask == 0, "a GPU is held twice"
                 held[node] |= mask
+    for (node, mask), share in shares.items():
+        assert held[node] & mask == 0, "a GPU is held whole and in part"
+        assert share + books.capacity.partial[node].get(mask.bit_length() - 1, 0) == 1000, "part of a GPU is lost"
+        held[node] |= mask
+    left = {(node, 1 << gpu) for node, each in enumerate(books.capacity.partial) for gpu in each}
+    assert left <= set(shares), "a part is left of a GPU that nobody shares"
     for node, mask in enumerate(held):
         assert mask | books.capacity.free[node] == (1 << topology.gpu_count[node]) - 1, "a GPU is lost"
         assert mask & books.capacity.free[node] == 0, "a held GPU counts as free"
@@ -87,7 +96,8 @@ def _charged(books: Books) -> Iterator[tuple[Job, Option | None, int]]:
         yield job, job.option, job.demand.gpu_milli
     for release in books.releases.values():
         if release.charged:
-            yield release.job, release.option, 1000 * sum(mask.bit_count() for _, mask in release.unclaimed)
+            count = sum(mask.bit_count() for _, mask in release.unclaimed)
+            yield release.job, release.option, count * release.job.demand.share
 
 
 def _check_accounts(books: Books) -> None:

@@ -82,23 +82,24 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
 
 
 @st.composite
-def traces(draw: st.DrawFn, most: int = 20) -> pd.DataFrame:
-    """Up to ``most`` jobs of every kind that the schema knows."""
-    rows = draw(st.lists(_jobs(), min_size=1, max_size=most))
+def traces(draw: st.DrawFn, most: int = 20, shares: bool = False) -> pd.DataFrame:
+    """Up to ``most`` jobs of every kind that the schema knows, with or without shares of one GPU."""
+    rows = draw(st.lists(_jobs(shares), min_size=1, max_size=most))
     ids = draw(st.permutations(range(len(rows))))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
 
 
 @st.composite
-def _jobs(draw: st.DrawFn) -> dict[str, Any]:
+def _jobs(draw: st.DrawFn, shares: bool) -> dict[str, Any]:
     rare = draw(st.integers(0, 5))
     gpus = draw(st.sampled_from([1, 2, 3, 4, 1, 2, 4, 6, 8, 12, 0, 16]))
+    share = draw(st.sampled_from([250, 500, 700, 1000])) if shares and gpus == 1 else 1000
     submit = draw(st.integers(0, 16)) * STEP
     divisors = [each for each in (1, 2, 4) if gpus and gpus % each == 0]
     return {
         "submit_us": submit,
         "duration_us": draw(st.integers(0, 30)) * STEP + draw(st.sampled_from([0, 0, 1, 333_333])),
-        "gpu_milli": gpus * 1000,
+        "gpu_milli": gpus * share,
         "gpus_per_node": draw(st.sampled_from(divisors)) if divisors and rare == 0 else 0,
         "gpu_type": draw(st.sampled_from(["", "", "", "A", "B", "A|B", "B|A"])),
         "cpu_milli": draw(st.sampled_from([0, 0, 1000, 5000, 9500])),
