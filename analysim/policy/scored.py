@@ -131,13 +131,15 @@ class Scored(Placer):
 
     def _flags_of(self, mask: int, size: int) -> Flags:
         """Turn a set of nodes into flags in the order for ties."""
+        assert self._order is not None
         flags = self._flags.get(mask)
         if flags is None:
             if len(self._flags) > _MOST_MASKS:
                 self._flags.clear()
             packed = np.frombuffer(mask.to_bytes((size + 7) // 8, "little"), np.uint8)
-            bits: Flags = np.unpackbits(packed, count=size, bitorder="little").astype(bool)
-            flags = self._flags[mask] = np.asarray(bits[self._order])
+            bits = np.unpackbits(packed, count=size, bitorder="little")
+            flags = np.array(bits[self._order] > 0)
+            self._flags[mask] = flags
         return flags
 
     def scores(self, board: Board, piece: Piece) -> Scores:

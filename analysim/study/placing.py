@@ -6,8 +6,10 @@ The "inflation" experiment of Weng et al., "Beware of Fragmentation", USENIX ATC
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,9 @@ from analysim.plan.search import find_place
 from analysim.policy.fragmentation import Fragmentation, typical_pods
 from analysim.policy.placement import Placer
 from analysim.policy.placers import PLACERS
+from analysim.report.placing import draw_placing
+from analysim.run.csv_table import write_csv
+from analysim.run.folder import FIGURES, write_json
 from analysim.traces.generation import Streams
 from analysim.units import GPU_MILLI
 
@@ -37,6 +42,12 @@ DEFAULT_LOAD = 1.3
 
 MOST_LOAD = 100.0
 """A larger load is a slip of the pen, and would clone jobs until memory is full."""
+
+LOADS = (80, 90, 100, 130)
+"""Arrived loads, in per cent, at which results are told."""
+
+PLACING_FILE, CURVES_FILE = "placing.json", "curves.csv"
+"""What stands in the folder of an experiment, beside its figures."""
 
 COLUMNS = (
     "placement",
@@ -106,7 +117,7 @@ class Experiment:
         if not self.asked.any():
             raise UserError("No job of the trace asks for a GPU.", "Name a trace with GPU jobs.")
         config = RunConfig(trace="placing", unknown_partition="root")
-        self.workload = Admission(self.topology, PartitionTree(self.topology), False, config).admit(frame)
+        self.workload = Admission(self.topology, PartitionTree(self.topology), True, config).admit(frame)
         self.fragmentation = Fragmentation(self.topology, typical_pods(self.topology, self.workload))
 
     def arrivals(self, seed: int) -> Integers:
@@ -224,8 +235,66 @@ def curves_of(courses: Sequence[Course]) -> pd.DataFrame:
     return pd.concat([course.curve() for course in courses], ignore_index=True)
 
 
-def at_loads(curves: pd.DataFrame, loads: Sequence[int]) -> pd.DataFrame:
-    """Average the curves over seeds at some loads (per cent): a row a placement and load, in order of appearance."""
-    shown = curves[curves["arrived_load_percent"].isin(loads)]
-    keys = ["placement", "arrived_load_percent"]
-    return shown.groupby(keys, sort=False)[list(COLUMNS[3:])].mean().reset_index()
+def fill(curves: pd.DataFrame) -> pd.DataFrame:
+    """Give every run a row for each whole per cent up to its last: where no job came, what was before holds on."""
+    filled = []
+    for _, curve in curves.groupby(["placement", "seed"], sort=False):
+        values = curve.set_index("arrived_load_percent")[list(COLUMNS[3:])]
+        whole = values.reindex(range(int(values.index.max()) + 1)).ffill().rename_axis("arrived_load_percent")
+        who = {name: curve[name].iloc[0] for name in COLUMNS[:2]}
+        filled.append(whole.reset_index().assign(**who)[list(COLUMNS)])
+    return pd.concat(filled, ignore_index=True)
+
+
+def shown_loads(curves: pd.DataFrame) -> list[int]:
+    """Choose the loads (per cent) at which results are told: ``LOADS`` as far as they are reached, and the last."""
+    last = int(curves.groupby(["placement", "seed"])["arrived_load_percent"].max().min())
+    return [load for load in LOADS if load < last] + [last]
+
+
+def summarise(courses: Sequence[Course]) -> list[dict[str, Any]]:
+    """Average over the seeds of each placement: figures by load (per cent, as text), jobs that came and failed."""
+    curves = curves_of(courses)
+    loads = shown_loads(curves)
+    filled = fill(curves)
+    results = []
+    for placement in dict.fromkeys(course.placement for course in courses):
+        own = [course for course in courses if course.placement == placement]
+        means = filled[filled["placement"] == placement].groupby("arrived_load_percent")[list(COLUMNS[3:])].mean()
+        figures = {
+            name: {str(load): None if np.isnan(value) else float(value) for load, value in means[name][loads].items()}
+            for name in COLUMNS[3:]
+        }
+        results.append(
+            {
+                "placement": placement,
+                "seeds": [course.seed for course in own],
+                "jobs": sum(course.jobs for course in own) / len(own),
+                "failed": sum(course.failed for course in own) / len(own),
+                **figures,
+            }
+        )
+    return results
+
+
+def save(
+    courses: Sequence[Course], facts: Mapping[str, Any], folder: Path, *, figures: bool
+) -> None:
+    """Write the record ``placing.json`` (``facts`` and results), ``curves.csv`` and the figure into a folder.
+
+    Raises ``OSError`` or ``RunFolderError`` where the disk refuses.
+    """
+    curves = curves_of(courses)
+    write_json({**facts, "results": summarise(courses)}, folder / PLACING_FILE)
+    write_csv(curves, folder / CURVES_FILE)
+    if figures:
+        title = f"{facts['trace']} on {facts['topology']}"
+        draw_placing(fill(curves), title, folder / FIGURES, _caption(courses, facts))
+
+
+def _caption(courses: Sequence[Course], facts: Mapping[str, Any]) -> str:
+    seeds = len({course.seed for course in courses})
+    gpus = courses[0].capacity // GPU_MILLI
+    order = "in the order of the trace" if facts["load"] is None else "in random order"
+    text = f"{gpus:,} GPUs. Jobs arrive {order}, are tried once each and never leave."
+    return text + (f" Mean of {seeds} seeds; bands: one standard deviation to each side." if seeds > 1 else "")
