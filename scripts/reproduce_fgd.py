@@ -1,4 +1,4 @@
-"""Repeat the placement experiment of FGD (USENIX ATC 2023) on an openb workload, or all of it against what was published.
+"""Repeat the placement experiment of FGD (USENIX ATC 2023) on an openb workload, or all of it against the published.
 
 ``python scripts/reproduce_fgd.py --pods openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --policy fgd
 --seed 1`` places one workload once and prints allocation and fragmentation at arrived loads of 80, 90, 100 and 130 %
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--all", action="store_true", help="compare with published results")
-    parser.add_argument("--traces", type=Path, default=SHARED / "traces/openb", help="folder of the openb files, for --all")
+    parser.add_argument("--traces", type=Path, default=SHARED / "traces/openb", help="folder of openb files, for --all")
     parser.add_argument("--expected", type=Path, default=SHARED / "reference/fgd/expected.csv", help="for --all")
     return parser
 
@@ -80,7 +80,8 @@ def result_of(course: Course) -> dict[str, Any]:
     """Give the figures of one run as they are printed; null at a load that was not reached."""
     curve = fill(course.curve()).set_index("arrived_load_percent")
     figures = {
-        name: {str(load): float(curve[name][load]) if load in curve.index else None for load in LOADS} for name in FIGURES
+        name: {str(load): float(curve[name][load]) if load in curve.index else None for load in LOADS}
+        for name in FIGURES
     }
     return {**figures, "pods": course.jobs, "failed": course.failed, "seconds": round(course.seconds, 3)}
 

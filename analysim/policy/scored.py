@@ -138,8 +138,9 @@ class Scored(Placer):
                 self._flags.clear()
             packed = np.frombuffer(mask.to_bytes((size + 7) // 8, "little"), np.uint8)
             bits = np.unpackbits(packed, count=size, bitorder="little")
-            flags = np.array(bits[self._order] > 0)
-            self._flags[mask] = flags
+            fresh: Flags = bits[self._order] > 0
+            self._flags[mask] = fresh
+            return fresh
         return flags
 
     def scores(self, board: Board, piece: Piece) -> Scores:

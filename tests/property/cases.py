@@ -8,6 +8,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig
+from analysim.policy import PLACERS
 from tests.builders import cluster, frame
 
 NODE_TYPES = {
@@ -17,7 +18,7 @@ NODE_TYPES = {
     "b2": {"gpus": 2, "gpu_type": "B"},
     "c0": {},
 }
-PLACEMENTS = st.sampled_from(["pack", "first", "spread", "random", "rack", "any"])
+PLACEMENTS = st.sampled_from(sorted(PLACERS))
 LEAVES = ("p", "q", "r", "s")
 STEP = 500_000
 """Times are multiples of half a second, so that many things happen at one instant."""
