@@ -67,9 +67,10 @@ def place(
     from analysim import shelf
     from analysim.clusters import find_cluster
     from analysim.run.folder import NewRunFolder, check_target, default_target
-    from analysim.study.placing import DEFAULT_LOAD, PLACING_FILE, Experiment, run_all, save, summarise
+    from analysim.study.placing import DEFAULT_LOAD, PLACING_FILE, Experiment, check_load, run_all, save, summarise
     from analysim.traces import require_gpus
 
+    check_load(load)
     if out is not None:
         check_target(out, force=force, marker=PLACING_FILE)
     if topology is not None:

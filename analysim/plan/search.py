@@ -44,7 +44,7 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
     asked: list[Option] = []
     if getattr(placer, "across_types", False) and len(demand.options) > 1 and demand.pinned is None:
         asked = [option for option in demand.options if not option.bounded or books.admitted(demand, option)]
-        books.placements += len(asked)
+        books.placements += 1
         found = find_place(books.capacity, job, placer, asked, avoided)
         return found or why_not(books, job, placer, asked, avoided)
     for option in demand.options:

@@ -97,6 +97,12 @@ class Course:
         return means.assign(placement=self.placement, seed=self.seed)[list(COLUMNS)]
 
 
+def check_load(load: float | None) -> None:
+    """Raise ``UserError`` for a load that is not above 0, or absurdly high."""
+    if load is not None and not 0 < load <= MOST_LOAD:
+        raise UserError(f"The load is {load:g}.", f"Give one above 0, up to {MOST_LOAD:g}, such as 1.3.")
+
+
 class Experiment:
     """A workload on a cluster, ready to be placed by any strategy with any seed.
 
@@ -110,8 +116,7 @@ class Experiment:
         self.capacity = self.topology.gpus * GPU_MILLI
         self.load = load
         self.asked: Integers = frame["gpu_milli"].to_numpy(np.int64)
-        if load is not None and not 0 < load <= MOST_LOAD:
-            raise UserError(f"The load is {load:g}.", f"Give one above 0, up to {MOST_LOAD:g}, such as 1.3.")
+        check_load(load)
         if not self.capacity:
             raise UserError(f"The cluster {cluster.name!r} has no GPUs to place jobs on.", "Name another --topology.")
         if not self.asked.any():
