@@ -90,8 +90,8 @@ class Option:
 class Family:
     """Demands that differ only in how much they ask: where one fails, every larger one fails too.
 
-    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota (in thousandths), ``lacking`` are demands
-    that failed for want of CPUs or memory; both hold while ``token`` is the books' own.
+    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota (thousandths of GPUs), ``lacking`` are
+    demands that failed for want of CPUs or memory; both hold while ``token`` is the books' own.
     """
 
     __slots__ = ("blocked_from", "lacking", "token")

@@ -120,7 +120,7 @@ class Admission:
         gpus = int(row.gpus)
         gpu_type = str(row.gpu_type)
         options = self._options_of(leaf, gpu_type) if gpus else self._cpu_options(leaf)
-        per_node = int(row.per_node)
+        per_node = int(row.per_node) if row.gpu_milli >= GPU_MILLI else 0
         uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
         # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
         single = tuple(gpus <= option.largest for option in options) if uneven else ()  # type: ignore[union-attr]

@@ -52,10 +52,11 @@ def _gpus(record: Record, grid: Grid) -> dict[str, Floats]:
     progress_us = rows.read("progress_s", MICROSECONDS)
     rate = np.rint(rows.gpus * (progress_us / rows.elapsed_us) * _RATE_ONE).astype(np.int64)
     up = grid.accumulate(grid.find(capacity.time_us), capacity.gpus)
+    parts = record.parts
     return {
-        "gpus_up": grid.average(up),
-        "gpus_held": grid.average(grid.count(first, last, rows.gpus)),
-        "gpus_productive": grid.average(grid.count(first, last, rate) / _RATE_ONE),
+        "gpus_up": grid.average(up) / parts,
+        "gpus_held": grid.average(grid.count(first, last, rows.gpus)) / parts,
+        "gpus_productive": grid.average(grid.count(first, last, rate) / _RATE_ONE) / parts,
     }
 
 
@@ -69,5 +70,5 @@ def _jobs(record: Record, grid: Grid) -> dict[str, Floats]:
     return {
         "jobs_running": grid.average(running),
         "jobs_pending": grid.average(here - running),
-        "gpus_pending": grid.average(asked - given),
+        "gpus_pending": grid.average(asked - given) / record.parts,
     }

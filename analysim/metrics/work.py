@@ -17,7 +17,7 @@ GPU_HOUR_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Work:
-    """GPU-microseconds inside an interval. ``held`` = ``productive`` + the sum of the five losses.
+    """GPU-microseconds, in ``parts`` of a GPU, inside an interval: ``held`` = ``productive`` + the sum of five losses.
 
     Integers unless a run row straddles an end of the interval: its progress is linear in time.
     """
@@ -30,6 +30,7 @@ class Work:
     hold: int
     redone: float
     speed: float
+    parts: int = 1
 
     @property
     def lost(self) -> float:
@@ -65,6 +66,7 @@ class Work:
             held(HOLD),
             redone=clipped(gross_us - progress_us),
             speed=clipped(np.where(rows.kind == RUN, rows.elapsed_us - gross_us, 0)),
+            parts=record.parts,
         )
 
 
@@ -87,7 +89,7 @@ def _progress(elapsed_us: Integers, speed: Integers) -> Integers:
 
 
 def gpu_time_up(record: Record, from_us: int, to_us: int) -> int:
-    """GPU-microseconds of all nodes between two instants."""
+    """GPU-microseconds (in parts) of all nodes between two instants."""
     capacity = record.capacity
     time = np.maximum(to_us - np.maximum(capacity.time_us, from_us), 0)
     return exact_sum(capacity.gpus * time)

@@ -71,7 +71,7 @@ class Holdings:
                 wanted ^= got
 
     def _flip_unclaimed(self, release: Release) -> None:
-        """Count what nobody claimed of a release among the unclaimed, or no longer; shares of GPUs cannot be claimed."""
+        """Count what nobody claimed of a release among the unclaimed, or no longer; a share cannot be claimed."""
         if not release.job.demand.sharing:
             for node, mask in release.unclaimed:
                 self._flip(node, mask)
