@@ -193,6 +193,12 @@ class First(Placer):
 
     name = "first"
 
+    def place_share(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """As every strategy, but no node behind the first that has room is looked at."""
+        share = job.demand.share
+        node = first_able(capacity, job.demand, capacity.with_share(option.gpu_type, share, mask), 1)
+        return None if node < 0 else ((node, capacity.tightest(node, share)),)
+
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the first node that has room."""
         return first_able(capacity, job.demand, roomy(levels, gpus, mask), gpus)

@@ -132,15 +132,14 @@ class Scored(Placer):
     def _flags_of(self, mask: int, size: int) -> Flags:
         """Turn a set of nodes into flags in the order for ties."""
         assert self._order is not None
-        flags = self._flags.get(mask)
-        if flags is None:
-            if len(self._flags) > _MOST_MASKS:
-                self._flags.clear()
-            packed = np.frombuffer(mask.to_bytes((size + 7) // 8, "little"), np.uint8)
-            bits = np.unpackbits(packed, count=size, bitorder="little")
-            fresh: Flags = bits[self._order] > 0
-            self._flags[mask] = fresh
-            return fresh
+        known = self._flags.get(mask)
+        if known is not None:
+            return known
+        if len(self._flags) > _MOST_MASKS:
+            self._flags.clear()
+        packed = np.frombuffer(mask.to_bytes((size + 7) // 8, "little"), np.uint8)
+        flags: Flags = np.unpackbits(packed, count=size, bitorder="little").astype(np.bool_)[self._order]
+        self._flags[mask] = flags
         return flags
 
     def scores(self, board: Board, piece: Piece) -> Scores:
@@ -178,7 +177,8 @@ def fits(board: Board, rows: Integers, piece: Piece) -> Flags:
     if not piece.gpus:
         return enough
     if piece.share < GPU_MILLI:
-        return enough & (board.residual[rows].max(axis=1, initial=0) >= piece.share)
+        most: Integers = board.residual[rows].max(axis=1, initial=0)
+        return enough & (most >= piece.share)
     return enough & (board.whole[rows] >= piece.gpus)
 
 

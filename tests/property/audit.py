@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from analysim.cluster.partitions import Account
+from analysim.cluster.watched import WatchedCapacity, class_of
 from analysim.jobs import Demand, Job, Option, Placement, State
 from analysim.plan.books import Books
 from analysim.policy import Plan
@@ -20,6 +21,7 @@ def audit(plan: Plan) -> None:
     books = plan.books
     _check_gpus(books)
     _check_resources(books)
+    _check_classes(books)
     _check_accounts(books)
     _check_holders(books)
     pending = [job for job in [*books.waiting.values(), *books.fresh] if job.state is State.PENDING]
@@ -89,6 +91,19 @@ def _users(books: Books) -> Iterator[tuple[Demand, Placement]]:
         yield job.demand, job.placement or ()
     for release in books.releases.values():
         yield release.job.demand, release.unclaimed
+
+
+def _check_classes(books: Books) -> None:
+    """Which classes of jobs hold GPUs of each node, where a strategy goes by that."""
+    if not isinstance(books.capacity, WatchedCapacity):
+        return
+    held: list[dict[int, int]] = [{} for _ in range(books.topology.size)]
+    for demand, placement in _users(books):
+        for node, mask in placement:
+            if mask:
+                kind = class_of(demand)
+                held[node][kind] = held[node].get(kind, 0) + mask.bit_count()
+    assert [dict(each) for each in books.capacity.held] == held, "classes of jobs on a node"
 
 
 def _charged(books: Books) -> Iterator[tuple[Job, Option | None, int]]:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,7 +75,7 @@ def test_policies_rank_as_published(load: int) -> None:
     table = compared("default", FEW)
     at = table[(table["metric"] == "allocated_percent") & (table["load"] == load)].set_index("policy")["ours"]
     ranks = [[at[name] for name in ([each] if isinstance(each, str) else each)] for each in ORDER]
-    for lower, higher in zip(ranks, ranks[1:], strict=False):
+    for lower, higher in pairwise(ranks):
         assert max(lower) < min(higher)
 
 
