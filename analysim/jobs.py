@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Placement = tuple[tuple[int, int], ...]
 """Where a gang runs: pairs of (node index, bit mask of GPU indices on that node)."""
 
+Domains = tuple[tuple[int, ...], ...]
+"""Levels of the tree that are tried one after the other, each as the masks of its nodes, racks or pods."""
+
 NOWHERE = -1
 """Node index of a job that takes nothing which the cluster models."""
 
@@ -63,13 +66,13 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 class Option:
     """One GPU type that a demand may use: the eligible nodes and the accounts a start is charged to.
 
-    ``mask`` has a bit for each eligible node, ``largest`` is the most GPUs on one of them,
-    ``node_types`` are (GPUs a node, mask of the nodes with that many), largest first,
-    ``chains`` are the paths of accounts from the job's own partition up to the root, and
+    ``mask`` has a bit for each eligible node, ``allowed`` for those that would be but for the partition,
+    ``largest`` is the most GPUs on one of them, ``node_types`` are (GPUs a node, mask of the nodes with that many),
+    largest first, ``chains`` are the paths of accounts from the job's own partition up to the root, and
     ``bounded`` tells whether any of them can refuse.
     """
 
-    __slots__ = ("bounded", "chains", "gpu_type", "largest", "mask", "node_types")
+    __slots__ = ("allowed", "bounded", "chains", "gpu_type", "largest", "mask", "node_types")
 
     def __init__(
         self,
@@ -78,8 +81,10 @@ class Option:
         node_types: tuple[tuple[int, int], ...],
         chains: tuple[tuple[Account, ...], ...],
         bounded: bool,
+        allowed: int,
     ) -> None:
         self.gpu_type = gpu_type
+        self.allowed = allowed
         self.mask = mask
         self.node_types = node_types
         self.largest = max((size for size, _ in node_types), default=0)
@@ -138,13 +143,15 @@ class Demand:
     ``cpu_milli`` and ``memory_mb`` are per GPU (of the whole job when it has no GPUs).
     ``plain`` tells that there is one GPU type to try and no quota to ask, ``simple`` that only whole GPUs count and
     the gang rule decides, ``sharing`` that a share of one GPU is asked. ``blocked``, ``blocked_epoch``
-    and ``token`` are the plan's memory of its last failure.
+    and ``token`` are the plan's memory of its last failure. ``domains`` are the sets of nodes of which the gang has to
+    stay within one, by the levels tried in turn; after ``relax_us`` of waiting ``relaxed`` takes the demand's place.
     """
 
     __slots__ = (
         "blocked",
         "blocked_epoch",
         "cpu_milli",
+        "domains",
         "family",
         "gpu_milli",
         "gpus",
@@ -156,6 +163,8 @@ class Demand:
         "pinned",
         "plain",
         "preemptible",
+        "relax_us",
+        "relaxed",
         "resources",
         "share",
         "sharing",
@@ -180,6 +189,7 @@ class Demand:
         preemptible: bool = True,
         user: str = "",
         tenant: str = "",
+        domains: Domains | None = None,
     ) -> None:
         self.index = index
         self.gpus = gpus
@@ -198,7 +208,10 @@ class Demand:
         self.user = user
         self.tenant = tenant
         self.pinned: Placement | None = None
-        self.plain = len(options) == 1 and not options[0].bounded
+        self.domains = domains
+        self.relaxed: Demand | None = None
+        self.relax_us = 0
+        self.plain = len(options) == 1 and not options[0].bounded and domains is None
         self.blocked: Any = None
         self.blocked_epoch = -1
         self.token = -1
@@ -218,6 +231,7 @@ class Demand:
             preemptible=self.preemptible,
             user=self.user,
             tenant=self.tenant,
+            domains=self.domains,
         )
         twin.pinned = placement
         twin.plain = False
@@ -251,6 +265,7 @@ class Workload:
         self.leaf_names: list[str] = []
         self.leaf_of: Integers = np.zeros(self.count, np.int64)
         self.rejections: dict[int, str] = {}
+        self.relaxes = False
         self.has_cancels = bool((frame["cancel_us"].to_numpy() >= 0).any())
         self._columns: dict[str, npt.NDArray[Any]] = {}
 

@@ -17,7 +17,7 @@ from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.engine import passes
 from analysim.engine.admission import Admission
-from analysim.engine.events import ARRIVE, FINISH, QUOTA, TICK, WAKE, WITHDRAW, Clock, Occurrence
+from analysim.engine.events import ARRIVE, FINISH, QUOTA, RELAX, TICK, WAKE, WITHDRAW, Clock, Occurrence
 from analysim.engine.invariants import Auditor
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.engine.tables import build_tables
@@ -163,12 +163,14 @@ class Simulation:
         workload = self.workload
         view = self._view
         demands = workload.demands
-        cancels = workload.has_cancels
+        cancels, relaxes = workload.has_cancels, workload.relaxes
         while row is not None and row[1] == now:
             job = view(row[0], now, row[2], demands[row[3]], workload)
             row = next(self._rows, None)
             if cancels and not self._arm_withdrawal(job):
                 continue
+            if relaxes and job.demand.relaxed is not None:
+                self._at(now + job.demand.relax_us, RELAX, self._on_relax, job)
             fresh.append(job)
             books.pending_count += 1
         self._next = row
@@ -199,6 +201,22 @@ class Simulation:
         job.waited += books.now - job.since
         self.write_end(job, books.now, State.CANCELLED)
         self._dirty = True
+
+    def _on_relax(self, event: Occurrence) -> None:
+        """A job has waited long enough for the level of the tree that it prefers."""
+        job: Job = event.what
+        if job.state.code >= 0:
+            return  # it has ended
+        books = self.books
+        waiting = job.rank in books.waiting
+        if waiting:
+            books.dequeue(job)
+        relaxed, pinned = job.demand.relaxed, job.demand.pinned
+        assert relaxed is not None
+        job.demand = relaxed if pinned is None else relaxed.pin(pinned)
+        if waiting:
+            books.enqueue(job)
+            self._dirty = True
 
     def _on_finish(self, event: Occurrence) -> None:
         job: Job = event.what

@@ -22,14 +22,40 @@ class Placer(Protocol):
         """Find a placement on the nodes of ``mask``; None where the job does not fit."""
 
 
+def place(placer: Placer, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+    """Place a job by a strategy, within one node, NVLink domain, rack or pod where it asks for that.
+
+    Of the domains of a level that hold it, the one with the fewest free GPUs is taken, the first of those.
+    """
+    levels = job.demand.domains
+    if levels is None:
+        return placer.place(capacity, job, option, mask)
+    for domains in levels:
+        if len(domains) == 1:
+            placement = placer.place(capacity, job, option, mask & domains[0])
+            if placement is not None:
+                return placement
+            continue
+        free = [(capacity.free_milli_within(option.gpu_type, mask & each), each) for each in domains]
+        for amount, each in sorted(free, key=lambda pair: pair[0]):
+            if amount >= job.demand.gpu_milli:
+                placement = placer.place(capacity, job, option, mask & each)
+                if placement is not None:
+                    return placement
+    return None
+
+
 def find_place(
     capacity: Capacity, job: Job, placer: Placer, options: Sequence[Option], avoided: int = 0
 ) -> tuple[Placement, Option] | None:
-    """Find a place on any of several GPU types: all compared at once where the strategy does that, else in order."""
-    if len(options) > 1 and getattr(placer, "across_types", False):
+    """Find a place on any of several GPU types: all compared at once where the strategy does that, else in order.
+
+    A job that has to stay within a part of the tree tries them in order under every strategy.
+    """
+    if len(options) > 1 and job.demand.domains is None and getattr(placer, "across_types", False):
         return placer.place_across(capacity, job, options, avoided)  # type: ignore[attr-defined,no-any-return]
     for option in options:
-        placement = placer.place(capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+        placement = place(placer, capacity, job, option, option.mask & ~avoided if avoided else option.mask)
         if placement is not None:
             return placement, option
     return None
@@ -53,7 +79,8 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
         asked.append(option)
         if demand.pinned is None:
             books.placements += 1
-            placement = placer.place(books.capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+            mask = option.mask & ~avoided if avoided else option.mask
+            placement = place(placer, books.capacity, job, option, mask)
         else:
             placement = demand.pinned if resumes(books.capacity, demand, demand.pinned) else None
         if placement is not None:
@@ -107,6 +134,8 @@ def why_not(
         return BLOCKED["resources"]
     if len(asked) < len(demand.options):
         return BLOCKED["quota"]
+    if demand.domains is not None and _fits_elsewhere(books, job, placer, asked, avoided):
+        return BLOCKED["topology"]
     for option in demand.options:
         if capacity.free_milli_within(option.gpu_type, option.mask) >= gpu_milli:
             return _FRAGMENTED
@@ -117,6 +146,11 @@ def why_not(
     return BLOCKED["type"] if anywhere >= gpu_milli else _NO_FREE_GPUS
 
 
+def _fits_elsewhere(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
+    """Tell whether the job would fit if it did not have to stay within a part of the tree."""
+    return any(placer.place(books.capacity, job, option, option.mask & ~avoided) for option in asked)
+
+
 def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
     """Tell whether the job would fit if it asked for no CPUs and no memory."""
     demand = job.demand
@@ -124,7 +158,7 @@ def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Opti
         return True
     demand.resources = False
     try:
-        return any(placer.place(books.capacity, job, option, option.mask & ~avoided) for option in asked)
+        return any(place(placer, books.capacity, job, option, option.mask & ~avoided) for option in asked)
     finally:
         demand.resources = True
 
@@ -137,7 +171,7 @@ def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement,
     for option in job.demand.options:
         if job.demand.pinned is None:
             books.placements += 1
-            placement = placer.place(view, job, option, option.mask)
+            placement = place(placer, view, job, option, option.mask)
         else:
             placement = job.demand.pinned if resumes(view, job.demand, job.demand.pinned) else None
         if placement is not None and may_claim(books, job, placement, option):
@@ -199,6 +233,9 @@ def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Optio
     option = next((each for each in demand.options if each.gpu_type == kind), None)
     if option is None or any(not option.mask >> node & 1 for node, _ in pairs):
         return "the placement uses nodes that the job may not use (GPU type or partition)"
+    used = sum(1 << node for node, _ in pairs)
+    if demand.domains is not None and not any(used & ~each == 0 for domains in demand.domains for each in domains):
+        return "the placement spans more of the tree than the job allows"
     if demand.pinned is not None and dict(pairs) != dict(demand.pinned):
         return "a suspended job resumes only on the GPUs it had"
     return pairs, option

@@ -190,7 +190,7 @@ class _Course:
         for rank, number in enumerate(numbers):
             found = None
             if number not in hopeless:
-                demand = demands[number]
+                demand = demands[number].relaxed or demands[number]  # nobody waits for what it prefers
                 found = find_place(self._capacity, Job(rank, 0, 0, demand, arrivals), placer, demand.options)
             if found is None:
                 hopeless.add(number)

@@ -83,18 +83,18 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
 
 
 @st.composite
-def traces(draw: st.DrawFn, most: int = 20, shares: bool = False) -> pd.DataFrame:
-    """Up to ``most`` jobs of every kind that the schema knows, with or without shares of one GPU."""
-    rows = draw(st.lists(_jobs(shares), min_size=1, max_size=most))
+def traces(draw: st.DrawFn, most: int = 20, requests: bool = False) -> pd.DataFrame:
+    """Up to ``most`` jobs of every kind; with ``requests`` also shares of one GPU and levels of the tree."""
+    rows = draw(st.lists(_jobs(requests), min_size=1, max_size=most))
     ids = draw(st.permutations(range(len(rows))))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
 
 
 @st.composite
-def _jobs(draw: st.DrawFn, shares: bool) -> dict[str, Any]:
+def _jobs(draw: st.DrawFn, requests: bool) -> dict[str, Any]:
     rare = draw(st.integers(0, 5))
     gpus = draw(st.sampled_from([1, 2, 3, 4, 1, 2, 4, 6, 8, 12, 0, 16]))
-    share = draw(st.sampled_from([250, 500, 700, 1000])) if shares and gpus == 1 else 1000
+    share = draw(st.sampled_from([250, 500, 700, 1000])) if requests and gpus == 1 else 1000
     submit = draw(st.integers(0, 16)) * STEP
     divisors = [each for each in (1, 2, 4) if gpus and gpus % each == 0]
     return {
@@ -113,5 +113,8 @@ def _jobs(draw: st.DrawFn, shares: bool) -> dict[str, Any]:
         "estimate_us": draw(st.integers(1, 30)) * STEP,
         "cancel_us": submit + draw(st.integers(0, 20)) * STEP if rare == 2 else -1,
         "checkpoint_us": draw(st.integers(0, 4)) * STEP if rare == 3 else -1,
+        "topology_required": draw(st.sampled_from(["node", "rack"])) if requests and rare == 5 else "",
+        "topology_preferred": draw(st.sampled_from(["node", "rack"])) if requests and rare == 0 else "",
+        "topology_wait_us": draw(st.integers(-1, 10)) * STEP if requests else -1,
         "restart_us": draw(st.integers(0, 4)) * STEP if rare == 4 else -1,
     }

@@ -100,7 +100,7 @@ def test_timeline_agrees_with_the_second_path(seed: int, intervals: int) -> None
 
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=40, deadline=None)
-@given(traces(shares=True), clusters(), st.sampled_from(("fifo", "preempt", "srtf")), PLACEMENTS)
+@given(traces(requests=True), clusters(), st.sampled_from(("fifo", "preempt", "srtf")), PLACEMENTS)
 def test_runs_with_shares_of_gpus_agree_with_the_second_path(
     rows: pd.DataFrame, cluster: ClusterConfig, policy: str, placement: str
 ) -> None:

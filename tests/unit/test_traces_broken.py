@@ -262,6 +262,12 @@ CELLS = {
     ),
 }
 OPTIONAL = {
+    "a level that there is not": (
+        "topology_required",
+        "shelf",
+        '"shelf" is none of node, nvlink, rack, pod.',
+        "Write one of them, or leave the cell empty.",
+    ),
     "gang that does not divide": (
         "gpus_per_node",
         "3",
