@@ -88,7 +88,8 @@ class Simulation:
         self.workload = Admission(self.topology, self.tree, placer.counts_only, config).admit(frame)
         passes.need_record(policy, self.workload)
         passes.need_estimates(policy, self.tree, self.workload)
-        self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
+        speeds = SpeedModel(self.topology, self.workload.elastic)
+        self.books = Books(self.topology, self.tree, speeds, CostModel(config.costs))
         self.books.skipping = skip_shapes
         self.plan = Plan(self.books, placer, policy)
         self.ledger = Ledger()
@@ -101,6 +102,7 @@ class Simulation:
         self.initial = initial
         self.initial_waiting = 0
         self.ended = 0
+        self.resizes: dict[int, int] = {}
         self.finished_us = self.start_us
         self.seconds = 0.0
         self.cpu_seconds = 0.0
@@ -245,6 +247,7 @@ class Simulation:
                 self.begin(claimant)
         if job.state is State.CHECKPOINTING:
             job.state = PENDING
+            job.demand = job.demand.base
             job.since = now
             books.pending_count += 1
             books.fresh.append(job)
@@ -389,7 +392,7 @@ class Simulation:
         pinned = job.demand.pinned
         if pinned is not None:
             self.ledger.held(job.rank, pinned, job.since, now, SUSPEND)
-            job.demand = self.workload.demands[job.demand.index]
+            job.demand = self.workload.demands[job.demand.index].sized(job.demand.gpus)
         event = Occurrence(self._finishing, job)
         self.env.schedule(event, FINISH, job.ends - now)  # type: ignore[arg-type]  # phases are our priorities
 
