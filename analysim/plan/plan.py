@@ -423,7 +423,8 @@ class Plan:
         """
         if job.demand.elastic is None:
             self.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
-        if job.state is RUNNING and where is None and gpus == job.demand.gpus and job.placement is not None:
+        if job.state is RUNNING and where is None and type(gpus) is int and gpus == job.demand.gpus:
+            assert job.placement is not None
             return job.placement
         with self.trial() as trial:
             self._check_stoppable(job, "resized")

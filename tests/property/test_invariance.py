@@ -69,7 +69,7 @@ def without_blocked(tables: RunTables) -> RunTables:
 
 
 @pytest.mark.parametrize("name", [*POLICIES, "backfill"])
-@given(rows=traces(most=25), cluster=clusters(), placement=PLACEMENTS)
+@given(rows=traces(most=25, elastic=True), cluster=clusters(), placement=PLACEMENTS)
 def test_passing_over_shapes_changes_nothing(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
 ) -> None:
@@ -80,7 +80,7 @@ def test_passing_over_shapes_changes_nothing(
     assert same_tables(without_blocked(left.tables), without_blocked(right.tables)) == []
 
 
-@given(rows=traces(), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
+@given(rows=traces(elastic=True), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
 def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str) -> None:
     left, right = (
         run(rows, cluster, Chaos({"seed": seed, "useless": useless}), placement=placement, costs=CHARGED)
