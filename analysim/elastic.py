@@ -157,13 +157,15 @@ def find_faults(frame: pd.DataFrame) -> list[Fault]:
     least, most, elastic = bounds(frame)
     found = []
 
-    def check(name: str, what: str, bad: Mask, than: Integers, remedy: str) -> None:
+    def check(name: str, what: str, bad: Mask, than: Integers | None, remedy: str) -> None:
+        def tell(row: int) -> str:
+            return what if than is None else f"{what}, {than[row]}"
+
         if bad.any():
-            rows = np.flatnonzero(bad)
-            found.append(Fault(f"{name} {what}", name, rows, lambda row: f"{what}, {than[row]}", remedy))
+            found.append(Fault(f"{name} {what}", name, np.flatnonzero(bad), tell, remedy))
 
     for name, values in given.items():
-        check(name, "is given to a job without whole GPUs", (values > 0) & ~whole & elastic, values, _WHOLE)
+        check(name, "is given to a job without whole GPUs", (values > 0) & ~whole & elastic, None, _WHOLE)
         uneven = (values > 0) & whole & (each > 0) & (values % np.maximum(each, 1) != 0)
         check(name, "is no multiple of gpus_per_node", uneven, each, _EVEN)
     check("min_gpus", "is more than num_gpus", whole & (least > asked), asked, _BETWEEN)

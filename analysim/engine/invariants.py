@@ -118,7 +118,7 @@ class Auditor:
         self._states = {rank: job.state for rank, job in live.items()}
 
     def _check_sizes(self) -> None:
-        """An elastic job has as many GPUs as its demand says and runs at their speed; a waiting one asks as in the trace."""
+        """A running job has the GPUs that its demand says, and their speed; a waiting one asks as the trace does."""
         books = self._simulation.books
         for job in books.running.values():
             placement, demand = job.placement or (), job.demand

@@ -33,6 +33,8 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "srtf": ("srtf", {"factor": 1.2, "minimum_run": 1}),
     "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15, "look_every": 1}),
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
+    "afs": ("afs", {"interval": 1, "minimum_run": 1}),
+    "optimus": ("optimus", {"interval": 0, "minimum_run": 1, "powers": True}),
 }
 """Ours, with options of the size of the random traces' times."""
 
@@ -92,7 +94,7 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 # -- the unit of time ------------------------------------------------------------------------------------------
 
 TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us")
-TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every")
+TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval")
 
 
 def doubled_rows(rows: pd.DataFrame) -> pd.DataFrame:
