@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from analysim.elastic import Elasticity
 from analysim.errors import KnowledgeError
 from analysim.tables import STATES
 from analysim.units import GPU_MILLI, SPEED_ONE
@@ -145,13 +146,21 @@ class Demand:
     the gang rule decides, ``sharing`` that a share of one GPU is asked. ``blocked``, ``blocked_epoch``
     and ``token`` are the plan's memory of its last failure. ``domains`` are the sets of nodes of which the gang has to
     stay within one, by the levels tried in turn; after ``relax_us`` of waiting ``relaxed`` takes the demand's place.
+
+    ``elastic`` tells on which other numbers of GPUs the job may run, None for a rigid one; ``sized`` gives the
+    demand of a job that runs on so many. ``base`` is the demand that the job has when it waits again,
+    ``asked`` the GPUs that the trace asks for.
     """
 
     __slots__ = (
+        "_twins",
+        "asked",
+        "base",
         "blocked",
         "blocked_epoch",
         "cpu_milli",
         "domains",
+        "elastic",
         "family",
         "gpu_milli",
         "gpus",
@@ -211,6 +220,10 @@ class Demand:
         self.domains = domains
         self.relaxed: Demand | None = None
         self.relax_us = 0
+        self.elastic: Elasticity | None = None
+        self.asked = gpus
+        self.base = self
+        self._twins: dict[int, Demand] = {}
         self.plain = len(options) == 1 and not options[0].bounded and domains is None
         self.blocked: Any = None
         self.blocked_epoch = -1
@@ -218,9 +231,26 @@ class Demand:
 
     def pin(self, placement: Placement) -> Demand:
         """Make the demand of a suspended job, which fits only where it was."""
+        twin = self._twin(self.gpus)
+        twin.pinned = placement
+        twin.plain = False
+        return twin
+
+    def sized(self, gpus: int) -> Demand:
+        """Return the demand of the same job on so many GPUs, the same one each time; CPUs go with GPUs."""
+        base = self.base
+        if gpus == base.gpus:
+            return base
+        twin = base._twins.get(gpus)
+        if twin is None:
+            twin = base._twins[gpus] = self._twin(gpus)
+            twin.base = base
+        return twin
+
+    def _twin(self, gpus: int) -> Demand:
         twin = Demand(
             self.index,
-            self.gpus,
+            gpus,
             self.leaf,
             self.options,
             Family(),
@@ -233,8 +263,8 @@ class Demand:
             tenant=self.tenant,
             domains=self.domains,
         )
-        twin.pinned = placement
-        twin.plain = False
+        twin.elastic = self.elastic
+        twin.asked = self.asked
         return twin
 
     def asks_as_much_as(self, other: Demand) -> bool:
@@ -250,7 +280,7 @@ class Workload:
     """The columns of a trace as the engine reads them, one row a job in rank order.
 
     ``work_us`` is the productive time after which the job ends, ``demands`` the distinct shapes and
-    ``demand_of`` the shape of each row (-1: rejected, see ``rejections``).
+    ``demand_of`` the shape of each row (-1: rejected, see ``rejections``); ``elastic`` tells whether any job is.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
@@ -266,6 +296,7 @@ class Workload:
         self.leaf_of: Integers = np.zeros(self.count, np.int64)
         self.rejections: dict[int, str] = {}
         self.relaxes = False
+        self.elastic = False
         self.has_cancels = bool((frame["cancel_us"].to_numpy() >= 0).any())
         self._columns: dict[str, npt.NDArray[Any]] = {}
 
@@ -372,8 +403,25 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """GPUs the gang asks for; 1 for a job that asks for a share of one, see ``gpu_milli``."""
-        return self.demand.gpus
+        """GPUs the gang asks for, 1 for a share of one (``gpu_milli``); ``plan.gpus`` tells what an elastic job has."""
+        return self.demand.asked
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the job may run on other numbers of GPUs than it asks for."""
+        return self.demand.elastic is not None
+
+    @property
+    def min_gpus(self) -> int:
+        """The fewest GPUs the job may run on."""
+        elastic = self.demand.elastic
+        return self.demand.asked if elastic is None else elastic.least
+
+    @property
+    def max_gpus(self) -> int:
+        """The most GPUs the job may run on."""
+        elastic = self.demand.elastic
+        return self.demand.asked if elastic is None else elastic.most
 
     @property
     def gpu_milli(self) -> int:

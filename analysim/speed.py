@@ -22,19 +22,19 @@ def time_needed(work_us: int, speed: int) -> int:
 
 
 class SpeedModel:
-    """Speed by GPU type and by the span of a gang, from the topology's own figures.
+    """Speed by GPU type and by the span of a gang, from the topology's own figures, and by the GPUs of elastic jobs.
 
-    ``uniform`` is true when every job runs at speed 1 everywhere.
+    ``uniform`` is true when every job runs at speed 1 everywhere; ``elastic`` tells whether any job is.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, elastic: bool = False) -> None:
         self._topology = topology
         config = topology.config
         self._speeds = config.speeds
         self._penalty = config.span_penalty
         spans = (self._penalty.node, self._penalty.rack, self._penalty.cluster)
         self.spans_matter = any(span != 1 for span in spans)
-        self.uniform = not self.spans_matter and not self._speeds
+        self.uniform = not self.spans_matter and not self._speeds and not elastic
 
     def speed(self, job: Job, placement: Placement) -> int:
         """Return the speed of a job on a placement in millionths."""
@@ -46,6 +46,9 @@ class SpeedModel:
             kind = self._topology.gpu_type[placement[0][0]]
             placed = self._topology.gpu_types[kind] if kind >= 0 else ""
             factor *= self._speeds.get(placed, 1.0) / self._speeds.get(recorded, 1.0)
+        elastic = job.demand.elastic
+        if elastic is not None:
+            factor *= elastic.ratio(sum(mask.bit_count() for _, mask in placement))
         return max(1, round(factor * SPEED_ONE))
 
     def _span_factor(self, placement: Placement) -> float:

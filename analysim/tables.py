@@ -33,7 +33,7 @@ SIZE_CLASSES = (("0", 0), ("1", 1), ("2-4", 4), ("5-8", 8), ("9-64", 64), ("65-5
 of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads" (Philly), ATC 2019; large gangs are apart
 because later clusters run them. Class 0 are the CPU jobs."""
 
-DECISIONS = ("start", "reserve", "preempt", "kill", "suspend", "cancel", "migrate", "blocked", "quota")
+DECISIONS = ("start", "reserve", "preempt", "kill", "suspend", "cancel", "migrate", "blocked", "quota", "resize")
 """What a row of ``decisions`` can say."""
 
 

@@ -145,6 +145,9 @@ def generate(
     span: Annotated[
         str | None, typer.Option(help="Time between the first and the last submission: 7d.")
     ] = None,
+    elastic: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Share of jobs that are elastic: 1 GPU to twice their own.")
+    ] = None,
     settings: options.Settings = [],  # noqa: B006
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -156,8 +159,9 @@ def generate(
 
     shaping.refuse_existing(out, force)
     fields = apply_settings({}, [f"policy.{setting}" for setting in settings])
-    frame = generate(
-        profile, jobs=jobs, seed=seed, gpus=gpus, load=load, span=span, options=fields.get("options")
-    )
+    replaced = dict(fields.get("options") or {})
+    if elastic is not None:
+        replaced["elastic_share"] = elastic
+    frame = generate(profile, jobs=jobs, seed=seed, gpus=gpus, load=load, span=span, options=replaced)
     write_trace(frame, out)
     Talk(quiet=quiet).say(f"wrote {out}: {len(frame):,} jobs")

@@ -15,6 +15,8 @@ from analysim.cluster.capacity import Capacity
 from analysim.cluster.partitions import UNBOUNDED, Leaf, PartitionTree, admits
 from analysim.cluster.topology import Topology
 from analysim.config.run import RunConfig
+from analysim.elastic import COLUMNS as ELASTIC
+from analysim.elastic import Elasticity, bounds, check_elastic, parse_curve
 from analysim.errors import TraceError
 from analysim.jobs import Demand, Domains, Family, Job, Option, Workload
 from analysim.plan.search import place
@@ -45,17 +47,24 @@ class Admission:
 
     def admit(self, frame: pd.DataFrame) -> Workload:
         """Assign every row its demand; rows that can never run get a reason instead."""
+        check_elastic(frame)
         workload = Workload(frame)
         leaves, refusals = self._leaves(frame)
         workload.leaf_names = [leaf.full_name for leaf in self._tree.all]
         workload.leaf_of = leaves
         shapes = self._shapes(frame, leaves)
-        grouped = shapes.groupby(_KEY, sort=True)
+        workload.elastic = "max_gpus" in shapes
+        key = [*_KEY, *ELASTIC] if workload.elastic else _KEY
+        grouped = shapes.groupby(key, sort=True)
         numbers = grouped.ngroup().to_numpy(np.int64)
         reason_of: list[str] = []
         number_of: list[int] = []
-        for row in grouped.first().reset_index()[_KEY].itertuples(index=False):
+        for row in grouped.first().reset_index()[key].itertuples(index=False):
             demand, reason = self._demand(len(workload.demands), row)
+            if workload.elastic and row.min_gpus:
+                demand.elastic = self._elasticity(demand, row)
+                if demand.relaxed is not None:
+                    demand.relaxed.elastic = demand.elastic
             number_of.append(-1 if reason else len(workload.demands))
             reason_of.append(reason)
             if not reason:
@@ -129,7 +138,21 @@ class Admission:
                 [any(limited == kind for _, limited, _ in leaf.limited) for leaf in self._tree.all], bool
             )
             shapes[kind] = np.where(binds[leaves], frame[kind].to_numpy(object), "") if binds.any() else ""
+        least, most, elastic = bounds(frame)
+        if elastic.any():
+            shapes["min_gpus"], shapes["max_gpus"] = np.where(elastic, least, 0), np.where(elastic, most, 0)
+            shapes["throughput"] = np.where(elastic, frame["throughput"].to_numpy(object), "")
         return shapes
+
+    def _elasticity(self, demand: Demand, row: Any) -> Elasticity:
+        """On how many GPUs an elastic job may run; what its partition allows a job bounds it too."""
+        most = int(row.max_gpus)
+        for leaf in demand.leaf.path:
+            allowed = leaf.config.max_gpus_per_job if leaf.config else None
+            if allowed is not None and allowed >= demand.gpus:
+                most = min(most, allowed)
+        step = demand.per_node or 1
+        return Elasticity(demand.gpus, int(row.min_gpus), most // step * step, step, parse_curve(row.throughput))
 
     def _demand(self, index: int, row: Any) -> tuple[Demand, str]:
         leaf: Leaf = self._tree.all[row.leaf]

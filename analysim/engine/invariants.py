@@ -28,6 +28,8 @@ class Auditor:
         self._check_accounts()
         self._check_queues()
         self._check_states()
+        if self._simulation.workload.elastic:
+            self._check_sizes()
 
     def _fail(self, what: str) -> None:
         raise InvariantError(f"at {self._simulation.books.now / 1e6:.6f} s: {what}")
@@ -126,6 +128,21 @@ class Auditor:
             if job.state is not before and not self._reachable(before, job.state):
                 self._fail(f"job {job.id} went from {before.value} to {job.state.value}")
         self._states = {rank: job.state for rank, job in live.items()}
+
+    def _check_sizes(self) -> None:
+        """A running job has the GPUs that its demand says, and their speed; a waiting one asks as the trace does."""
+        books = self._simulation.books
+        for job in books.running.values():
+            placement, demand = job.placement or (), job.demand
+            if sum(mask.bit_count() for _, mask in placement) != demand.gpus:
+                self._fail(f"job {job.id} has a placement of other than {demand.gpus} GPUs")
+            if demand.elastic is not None and not demand.elastic.takes(demand.gpus):
+                self._fail(f"job {job.id} runs on {demand.gpus} GPUs, which it may not")
+            if job.speed != books.speeds.speed(job, placement):
+                self._fail(f"job {job.id} does not run at the speed of its {demand.gpus} GPUs")
+        for job in [*books.waiting.values(), *books.fresh]:
+            if job.state is State.PENDING and job.demand.base is not job.demand:
+                self._fail(f"job {job.id} waits for {job.demand.gpus} GPUs instead of {job.demand.asked}")
 
     @staticmethod
     def _reachable(before: State, after: State) -> bool:

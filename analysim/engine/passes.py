@@ -92,8 +92,12 @@ def _commit_change(simulation: Simulation, job: Job, before: Snapshot) -> None:
     close_stint(ledger, job, before, now, job._done - before.done)
     job.stint += 1
     if job.state is RUNNING:
-        job.migrations += 1
-        action = "migrate"
+        if job.demand.gpus == before.demand.gpus:
+            job.migrations += 1
+            action = "migrate"
+        else:
+            simulation.resizes[job.rank] = simulation.resizes.get(job.rank, 0) + 1
+            action = "resize"
         simulation.arm_finish(job)
     else:
         action = _STOPPED[before.mode]

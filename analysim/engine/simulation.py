@@ -89,7 +89,8 @@ class Simulation:
         self.workload = Admission(self.topology, self.tree, placer.counts_only, config).admit(frame)
         passes.need_record(policy, self.workload)
         passes.need_estimates(policy, self.tree, self.workload)
-        self.books = Books(self.topology, self.tree, SpeedModel(self.topology), CostModel(config.costs))
+        speeds = SpeedModel(self.topology, self.workload.elastic)
+        self.books = Books(self.topology, self.tree, speeds, CostModel(config.costs))
         self.books.skipping = skip_shapes
         if placer.watches:
             self.books.capacity = WatchedCapacity(self.topology)
@@ -105,6 +106,7 @@ class Simulation:
         self.initial = initial
         self.initial_waiting = 0
         self.ended = 0
+        self.resizes: dict[int, int] = {}
         self.finished_us = self.start_us
         self.seconds = 0.0
         self.cpu_seconds = 0.0
@@ -211,9 +213,9 @@ class Simulation:
         waiting = job.rank in books.waiting
         if waiting:
             books.dequeue(job)
-        relaxed, pinned = job.demand.relaxed, job.demand.pinned
+        relaxed, pinned = self.workload.demands[job.demand.index].relaxed, job.demand.pinned
         assert relaxed is not None
-        job.demand = relaxed if pinned is None else relaxed.pin(pinned)
+        job.demand = relaxed.sized(job.demand.gpus) if pinned is None else relaxed.pin(pinned)
         if waiting:
             books.enqueue(job)
             self._dirty = True
@@ -267,6 +269,7 @@ class Simulation:
                 self.begin(claimant)
         if job.state is State.CHECKPOINTING:
             job.state = PENDING
+            job.demand = job.demand.base
             job.since = now
             books.pending_count += 1
             books.fresh.append(job)
@@ -411,7 +414,7 @@ class Simulation:
         pinned = job.demand.pinned
         if pinned is not None:
             self.ledger.held(job.rank, pinned, job.since, now, SUSPEND)
-            job.demand = self.workload.demands[job.demand.index]
+            job.demand = self.workload.demands[job.demand.index].sized(job.demand.gpus)
         event = Occurrence(self._finishing, job)
         self.env.schedule(event, FINISH, job.ends - now)  # type: ignore[arg-type]  # phases are our priorities
 

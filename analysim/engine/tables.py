@@ -76,10 +76,19 @@ def _jobs(simulation: Simulation) -> pd.DataFrame:
         "jct_s": _seconds(jct, -1),
         "preemptions": preemptions,
         "migrations": migrations,
+        "resizes": _resizes(simulation),
         "held_s": _seconds(held),
         **_given(workload, frame),
     }
     return pd.DataFrame(table)
+
+
+def _resizes(simulation: Simulation) -> Integers:
+    """How often each job was given another number of GPUs while it ran."""
+    counts = np.zeros(simulation.workload.count, np.int64)
+    for rank, count in simulation.resizes.items():
+        counts[rank] = count
+    return counts
 
 
 def _ends(simulation: Simulation) -> Integers:
@@ -132,6 +141,9 @@ def _given(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
         "status": frame["status"].to_numpy(),
         "model": frame["model"].to_numpy(),
         "deadline_s": optional("deadline_us"),
+        "min_gpus": frame["min_gpus"].to_numpy(np.int64),
+        "max_gpus": frame["max_gpus"].to_numpy(np.int64),
+        "throughput": frame["throughput"].to_numpy(),
         "recorded_start_time_s": optional("recorded_start_us"),
         "recorded_end_time_s": optional("recorded_end_us"),
         "recorded_node": frame["recorded_node"].to_numpy(),

@@ -76,7 +76,8 @@ def _tabulate(record: Record, chosen: Integers, key: str, names: list[str], code
     """Make a row for each name with any chosen job; ``code`` gives each job's name."""
     held = held_by_job(record)
     productive = np.zeros(len(record.jobs), np.int64)
-    np.add.at(productive, record.rows.job, record.rows.gpus * record.rows.read("progress_s", MICROSECONDS))
+    work = record.rows.work_gpus(record.jobs) * record.rows.read("progress_s", MICROSECONDS)
+    np.add.at(productive, record.rows.job, work)
     asked = record.jobs.gpus * record.jobs.duration_us
     grouped = chosen[np.argsort(code[chosen], kind="stable")]
     bounds = np.searchsorted(code[grouped], np.arange(len(names) + 1))
@@ -84,8 +85,8 @@ def _tabulate(record: Record, chosen: Integers, key: str, names: list[str], code
     for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True):
         members = grouped[start:stop]
         if len(members):
-            work = [exact_sum(each[members]) for each in (asked, held, productive)]
-            rows.append({key: name, **_group_figures(record, members), **_hours(work, record.parts)})
+            totals = [exact_sum(each[members]) for each in (asked, held, productive)]
+            rows.append({key: name, **_group_figures(record, members), **_hours(totals, record.parts)})
     columns = [key, *_group_figures(record, chosen[:0]), *_hours([0, 0, 0], 1)]
     table = pd.DataFrame(rows, columns=columns)
     figures = [column for column in columns[1:] if table[column].dtype == object]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.errors import InvariantError
-from analysim.tables import HOLD, SEGMENT_KINDS, STATES, SUSPEND, RunTables
+from analysim.tables import HOLD, RUN, SEGMENT_KINDS, STATES, SUSPEND, RunTables
 from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 Integers = npt.NDArray[np.int64]
@@ -78,6 +78,14 @@ class Jobs:
             pd.Categorical(table["state"], categories=list(STATES)).codes,
         )
 
+    @property
+    def elastic(self) -> Flags:
+        """Which jobs may have run on other numbers of GPUs than they asked for; none in tables that do not tell."""
+        if "max_gpus" not in self.table:
+            return np.zeros(len(self), np.bool_)
+        bounds = (to_integers(self.table[name], 1, 0) for name in ("min_gpus", "max_gpus"))
+        return np.asarray(np.any([(bound > 0) & (bound != self.gpus) for bound in bounds], axis=0))
+
     def __len__(self) -> int:
         return len(self.submit_us)
 
@@ -97,6 +105,28 @@ class Rows:
     end_us: Integers
     gpus: Integers
     kind: npt.NDArray[np.int8]
+
+    def work_gpus(self, jobs: Jobs) -> Integers:
+        """GPUs by which the progress of each row counts: those that its job asks for, once an interval.
+
+        For a job on the GPUs it asks for these are the row's own; for an elastic one on others, the first node row
+        of the interval has them all, so that work is the same on whatever GPUs it is done.
+        """
+        elastic = jobs.elastic
+        if not elastic.any():
+            return self.gpus
+        chosen = np.flatnonzero(elastic[self.job] & (self.kind == RUN))
+        order = chosen[np.lexsort((self.start_us[chosen], self.job[chosen]))]
+        first = np.flatnonzero(
+            (np.diff(self.job[order], prepend=-1) != 0) | (np.diff(self.start_us[order], prepend=NEVER) != 0)
+        )
+        counted = self.gpus.copy()
+        counted[order] = 0
+        counted[order[first]] = jobs.gpus[self.job[order[first]]]
+        same = np.add.reduceat(self.gpus[order], first) == counted[order[first]] if len(first) else first
+        own = order[np.repeat(same, np.diff(first, append=len(order)))]
+        counted[own] = self.gpus[own]
+        return counted
 
     @property
     def elapsed_us(self) -> Integers:

@@ -51,10 +51,10 @@ def job_figures(jobs: Jobs, chosen: Integers) -> dict[str, Figure]:
 
 
 def count_moves(jobs: Jobs, chosen: Integers) -> dict[str, Figure]:
-    """Count the preemptions and migrations of some jobs, however they ended."""
+    """Count the preemptions, migrations and resizes of some jobs, however they ended."""
     return {
-        name: exact_sum(to_integers(jobs.table[name].iloc[chosen], 1, 0))
-        for name in ("preemptions", "migrations")
+        name: exact_sum(to_integers(jobs.table[name].iloc[chosen], 1, 0)) if name in jobs.table else 0
+        for name in ("preemptions", "migrations", "resizes")
     }
 
 

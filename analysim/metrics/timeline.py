@@ -50,7 +50,8 @@ def _gpus(record: Record, grid: Grid) -> dict[str, Floats]:
     rows, capacity = record.rows, record.capacity
     first, last = grid.row_first, grid.row_last
     progress_us = rows.read("progress_s", MICROSECONDS)
-    rate = np.rint(rows.gpus * (progress_us / rows.elapsed_us) * _RATE_ONE).astype(np.int64)
+    counted = rows.work_gpus(record.jobs)
+    rate = np.rint(counted * (progress_us / rows.elapsed_us) * _RATE_ONE).astype(np.int64)
     up = grid.accumulate(grid.find(capacity.time_us), capacity.gpus)
     parts = record.parts
     return {

@@ -47,25 +47,26 @@ class Work:
             chosen = slice(None) if kind is None else rows.kind == kind
             return exact_sum((rows.gpus * inside)[chosen])
 
-        def clipped(amount: Integers) -> float:
-            """Sum GPUs times an amount of each row, as far as it falls inside."""
+        def clipped(gpu_time: Integers) -> float:
+            """Sum the GPU-time of each row, as far as it falls inside."""
             elapsed = rows.elapsed_us
             cut = np.flatnonzero((inside > 0) & (inside < elapsed))
-            whole = exact_sum((rows.gpus * amount)[inside == elapsed])
-            parts = (rows.gpus * amount)[cut] * (inside[cut] / elapsed[cut])
+            whole = exact_sum(gpu_time[inside == elapsed])
+            parts = gpu_time[cut] * (inside[cut] / elapsed[cut])
             return whole + math.fsum(parts) if len(cut) else whole
 
         progress_us = rows.read("progress_s", MICROSECONDS)
         gross_us = gross_progress(rows, progress_us)
+        counted = rows.work_gpus(record.jobs)
         return cls(
             gpu_time_up(record, from_us, to_us),
             held(),
-            clipped(progress_us),
+            clipped(counted * progress_us),
             held(CHECKPOINT),
             held(RESTART),
             held(HOLD),
-            redone=clipped(gross_us - progress_us),
-            speed=clipped(np.where(rows.kind == RUN, rows.elapsed_us - gross_us, 0)),
+            redone=clipped(counted * (gross_us - progress_us)),
+            speed=clipped(np.where(rows.kind == RUN, rows.gpus * rows.elapsed_us - counted * gross_us, 0)),
             parts=record.parts,
         )
 

@@ -296,17 +296,19 @@ class Books(Holdings):
             job.state = State.KILLED if mode == "cancel" else PENDING
             self.pending_count += job.state is PENDING
             job.ends = -1
+            job.demand = job.demand.pin(placement) if mode == "suspend" else job.demand.base
         job._done = saved
         job.shared = ()
-        if mode == "suspend":
-            job.demand = job.demand.pin(placement)
         job.barred = self.number
         if self.journal is not None:
             self.journal.append(lambda: self._put_back(job, before))
         return before
 
-    def move(self, job: Job, placement: Placement, option: Option) -> Snapshot:
-        """Move a running job: old GPUs held while it saves, new ones from now, shared ones once."""
+    def move(self, job: Job, placement: Placement, option: Option, demand: Demand) -> Snapshot:
+        """Move a running job: old GPUs held while it saves, new ones from now, shared ones once.
+
+        ``demand`` is the job's own, or that of another number of GPUs.
+        """
         before = Snapshot(job)
         now = self.now
         old = job.placement
@@ -316,10 +318,11 @@ class Books(Holdings):
         before.entries = self.leave_running(job)
         shared, gone, new = split(old, placement)
         self.capacity.take(new, job.demand)
-        if option is not job.option:
+        if option is not job.option or demand is not job.demand:
             assert job.option is not None
             self.charge(job.demand, job.option, -job.demand.gpu_milli, 0)
-            self.charge(job.demand, option, job.demand.gpu_milli, 0)
+            self.charge(demand, option, demand.gpu_milli, 0)
+            job.demand = demand
         if cost:
             if gone:
                 self.hold(job, gone, now + cost, charged=False)
@@ -357,6 +360,7 @@ class Books(Holdings):
         self._let_go(job)
         if before is None:
             job.state = PENDING
+            job.demand = job.demand.base
             job.placement = job.option = None
             job.ends = -1
             self.pending_count += 1
@@ -381,9 +385,10 @@ class Books(Holdings):
         assert after.placement is not None and after.option is not None
         if job.state is PENDING:
             redo = self.occupy if after.state is RUNNING else self.reserve
+            job.demand = after.demand
             redo(job, after.placement, after.option)
         elif after.state is RUNNING:
-            self.move(job, after.placement, after.option)
+            self.move(job, after.placement, after.option, after.demand)
         else:
             self.stop(job, after.mode)
         job.barred = after.barred

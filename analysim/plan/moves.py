@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from analysim.jobs import Job, Option, Placement, State
+from analysim.jobs import Demand, Job, Option, Placement, State
 from analysim.plan import search
 from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.releases import claimable
+from analysim.plan.sizes import check_size, search_resized, sized
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
@@ -80,8 +81,11 @@ def settle(plan: Plan, job: Job) -> None:
         plan.refuse(job, "it was moved in this pass and its old GPUs are taken; it cannot be changed again in it")
 
 
-def restart(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
-    """Start a job again that this pass stopped: in place nothing happened, elsewhere it is a migration."""
+def restart(plan: Plan, job: Job, where: Any, gpus: int | None = None) -> Placement | Blocked:
+    """Start a job again that this pass stopped: in place nothing happened, elsewhere it is a migration.
+
+    With ``gpus`` it goes on with so many, else with as many as it had.
+    """
     books = plan.books
     before = books.touched.get(job)
     if before is None or job.state not in (State.PENDING, State.CHECKPOINTING):
@@ -92,7 +96,11 @@ def restart(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
             if where is None:
                 return BLOCKED["no free GPUs"]
             plan.refuse(job, "its old GPUs, which a migration holds while it saves, were given away in this pass")
-        placed = migrate(plan, job, where) if where is not None else job.placement
+        placed: Placement | Blocked | None = job.placement
+        if gpus is not None:
+            placed = resize(plan, job, gpus, where)
+        elif where is not None:
+            placed = migrate(plan, job, where)
         if placed:
             trial.keep()
     assert placed is not None
@@ -102,17 +110,19 @@ def restart(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
 def migrate(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
     """Move a running job to a placement, to named nodes, or where another strategy puts it."""
     with plan.trial() as trial:
-        placed = start_at(plan, job, where) if job.state is State.PENDING else _move(plan, job, where)
+        placed = start_at(plan, job, where) if job.state is State.PENDING else move(plan, job, where, job.demand)
         if placed:
             trial.keep()
     return placed
 
 
-def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
+def move(plan: Plan, job: Job, where: Any, demand: Demand) -> Placement | Blocked:
+    """Move a running job, with its own demand or with that of another number of GPUs."""
     books = plan.books
     old, held = job.placement, job.option
     assert old is not None and held is not None
-    found = _resolve(plan, job, where, search.search_move)
+    find = search.search_move if demand is job.demand else search_resized
+    found = sized(job, demand, lambda: _resolve(plan, job, where, find))
     if isinstance(found, Blocked):
         return found
     placement: Placement = found[0]
@@ -121,11 +131,41 @@ def _move(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
         return old
     if not search.is_free(books, job, placement, own=old):
         return BLOCKED["no free GPUs"]
-    if option is not held:
+    if option is not held or demand.gpus > job.demand.gpus:
         books.charge(job.demand, held, -job.demand.gpu_milli, -1)
-        legal = books.admitted(job.demand, option)
+        legal = books.admitted(demand, option)
         books.charge(job.demand, held, job.demand.gpu_milli, 1)
         if not legal:
             return BLOCKED["quota"]
-    plan.touch(job, books.move(job, placement, option))
+    plan.touch(job, books.move(job, placement, option, demand))
     return placement
+
+
+def start_sized(plan: Plan, job: Job, where: Any, gpus: int) -> Placement | Blocked:
+    """Start a waiting job on so many GPUs; one that this pass stopped goes on with them."""
+    if job.state is not State.PENDING or plan.books.touched.get(job) is not None:
+        return restart(plan, job, where, gpus)
+    placed: Placement | Blocked = sized(job, check_size(plan, job, gpus), lambda: plan.start(job, where))
+    return placed
+
+
+def resize(plan: Plan, job: Job, gpus: int, where: Any) -> Placement | Blocked:
+    """Let a running job go on with so many GPUs, what this pass did to it before being settled."""
+    if job.state is State.PENDING:  # it was started in this pass
+        return start_sized(plan, job, where, gpus)
+    demand = check_size(plan, job, gpus)
+    if demand is job.demand and where is None:
+        assert job.placement is not None
+        return job.placement
+    return move(plan, job, plan.placer if where is None else where, demand)
+
+
+def fit_sized(plan: Plan, job: Job, placer: Any, avoid: Iterable[int | str], gpus: int) -> Placement | Blocked:
+    """Find where a waiting job would start on so many GPUs, or a running one go on with them."""
+    demand = check_size(plan, job, gpus)
+    if job.state is not State.RUNNING:
+        found: Placement | Blocked = sized(job, demand, lambda: plan.fit(job, placer, avoid))
+        return found
+    avoided = plan.nodes_mask(avoid)
+    placed = sized(job, demand, lambda: search_resized(plan.books, job, placer or plan.placer, avoided))
+    return placed if isinstance(placed, Blocked) else placed[0]

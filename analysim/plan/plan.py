@@ -20,9 +20,11 @@ from analysim.plan.orders import Order
 from analysim.plan.room import Room
 from analysim.plan.search import Placer
 from analysim.plan.shadow import Shadow
+from analysim.plan.sizes import refuse_size
 from analysim.plan.snapshot import Snapshot
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
+from analysim.speed import time_needed
 from analysim.units import SPEED_ONE
 
 MODES = ("checkpoint", "kill", "suspend", "cancel")
@@ -30,6 +32,7 @@ MODES = ("checkpoint", "kill", "suspend", "cancel")
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
+_HOLDING = (RUNNING, State.RESERVED, State.CHECKPOINTING)
 _LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3, "record": 4}
 
 
@@ -126,7 +129,8 @@ class Plan:
             return -1
         if self._knowledge >= 3:
             return job.ends
-        return max(self.now, job.run_from) + self.remaining(job)
+        left = self.remaining(job)
+        return max(self.now, job.run_from) + (left if job.demand.elastic is None else time_needed(left, job.speed))
 
     def duration(self, job: Job) -> int:
         """Productive run time: of any job for an oracle, of completed jobs for history."""
@@ -168,8 +172,8 @@ class Plan:
         return self.books.progress(job)
 
     def attained(self, job: Job) -> int:
-        """Attained service: productive GPU-microseconds."""
-        return self.books.progress(job) * job.demand.gpus
+        """Attained service: productive GPU-microseconds, an elastic job's at the GPUs it asks for."""
+        return self.books.progress(job) * job.demand.asked
 
     def placement(self, job: Job) -> Placement | None:
         """Where a job runs: pairs of (node, mask of GPUs); None while it does not."""
@@ -229,6 +233,27 @@ class Plan:
         """Whether a gang's speed depends on how far it is spread."""
         return self.books.speeds.spans_matter
 
+    def gpus(self, job: Job) -> int:
+        """GPUs that a job holds or has reserved now; 0 while it waits."""
+        return job.demand.gpus if job.state in _HOLDING else 0
+
+    def throughput(self, job: Job, gpus: int) -> float:
+        """Speed of a job on so many GPUs by its own curve; 1.0 on the GPUs it asks for, 0.0 on none."""
+        elastic = job.demand.elastic
+        if gpus == 0:
+            return 0.0
+        if elastic is not None and elastic.takes(gpus):
+            return elastic.ratio(gpus)
+        if gpus != job.demand.asked:
+            refuse_size(self, job, gpus)
+        return 1.0
+
+    def free_gpus(self, coming: bool = False) -> int:
+        """Count the GPUs that are free now; with ``coming``, those too that are being released and unclaimed."""
+        books = self.books
+        free = sum(mask.bit_count() for mask in books.capacity.free)
+        return free + sum(mask.bit_count() for mask in books.unclaimed.values()) if coming else free
+
     def gpus_on(self, job: Job, node: int) -> int:
         """GPUs that a running job holds on a node."""
         return gpus_on(job, node)
@@ -243,11 +268,16 @@ class Plan:
 
     # -- reading: places ---------------------------------------------------------------------------------
 
-    def fit(self, job: Job, placer: Any = None, avoid: Iterable[int | str] = ()) -> Placement | Blocked:
+    def fit(
+        self, job: Job, placer: Any = None, avoid: Iterable[int | str] = (), gpus: int | None = None
+    ) -> Placement | Blocked:
         """Find where a waiting job would start now, or a running one could move, on GPUs that are free now.
 
-        Falsy with the reason where it does not fit. ``placer`` is another strategy, ``avoid`` nodes to leave out.
+        Falsy with the reason where it does not fit. ``placer`` is another strategy, ``avoid`` nodes to leave out,
+        ``gpus`` another number of GPUs for an elastic job (of a running one its own count as free then).
         """
+        if gpus is not None:
+            return moves.fit_sized(self, job, placer, avoid, gpus)
         demand = job.demand
         avoided = self.nodes_mask(avoid)
         plain = placer is None and not avoided and job.state is not RUNNING
@@ -292,11 +322,14 @@ class Plan:
 
     # -- writing -----------------------------------------------------------------------------------------
 
-    def start(self, job: Job, where: Any = None) -> Placement | Blocked:
+    def start(self, job: Job, where: Any = None, gpus: int | None = None) -> Placement | Blocked:
         """Start a waiting job, placed by the run's strategy or at ``where`` (a placement, strategy or nodes).
 
         Falsy with the reason where it does not fit. On GPUs that are still being released the job is reserved.
+        ``gpus``: on so many, for an elastic job; else on those it asks for.
         """
+        if gpus is not None:
+            return moves.start_sized(self, job, where, gpus)
         books = self.books
         if job.state is not PENDING or (job.barred == books.number and books.touched.get(job) is not None):
             return moves.restart(self, job, where)
@@ -383,9 +416,22 @@ class Plan:
         if self.now < job.hold_until:
             self.refuse(job, f"it is checkpointing and cannot be {verb} now")
 
-    def resize(self, job: Job, gpus: int) -> None:
-        """Change the GPUs of an elastic job; no trace describes elastic jobs yet, so this is always illegal."""
-        self.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
+    def resize(self, job: Job, gpus: int, where: Any = None) -> Placement | Blocked:
+        """Let a running elastic job go on with so many GPUs: a move, near where it is or at ``where``.
+
+        Falsy with the reason where the GPUs it lacks are not free or a quota refuses them.
+        """
+        if job.demand.elastic is None:
+            self.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
+        if job.state is RUNNING and where is None and type(gpus) is int and gpus == job.demand.gpus:
+            assert job.placement is not None
+            return job.placement
+        with self.trial() as trial:
+            self._check_stoppable(job, "resized")
+            placed = moves.resize(self, job, gpus, where)
+            if placed:
+                trial.keep()
+        return placed
 
     def wake_at(self, time: int, job: Job | None = None) -> None:
         """Ask for a pass at a future instant; with a job, only while its present stint lasts."""

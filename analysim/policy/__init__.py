@@ -7,6 +7,7 @@ from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.placement import Placer, RackFirst
 from analysim.policy.placers import PLACERS
 from analysim.units import MICROSECONDS, seconds, to_seconds
@@ -15,7 +16,10 @@ __all__ = [
     "MICROSECONDS",
     "PLACERS",
     "Blocked",
+    "Claim",
     "Duration",
+    "ElasticOptions",
+    "ElasticPolicy",
     "Job",
     "Knowledge",
     "Options",

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysim.elastic import COLUMNS as ELASTIC
+from analysim.elastic import find_faults
 from analysim.traces.cells import Mask, Reading, find_cells, read_flags, read_integers
 from analysim.traces.columnar import ColumnarTable
 from analysim.traces.delimited import DelimitedTable
@@ -56,6 +58,7 @@ class Draft:
             if uses[own] == 0:
                 self.table.drop(own)
         self._check_gangs()
+        self._check_elastic()
         self._set_clock()
         self._check_withdrawals()
 
@@ -117,6 +120,18 @@ class Draft:
                 )
             )
         each[gpus == 0] = 0
+
+    def _check_elastic(self) -> None:
+        if not any(name in self.mapped for name in ELASTIC):
+            return
+        whole = {name: self._readings.get(name) for name in ("num_gpus", "gpus_per_node", "min_gpus", "max_gpus")}
+        columns: dict[str, Any] = {
+            BY_NAME[name].target: 0 if reading is None else reading.integers for name, reading in whole.items()
+        }
+        columns["throughput"] = self._values.get("throughput", "")
+        for fault in find_faults(pd.DataFrame(columns, index=pd.RangeIndex(self.table.rows))):
+            own = self.mapped[fault.column if fault.column in self.mapped else "num_gpus"]
+            self.findings.append(Finding(fault.kind, own, fault.rows, fault.what, fault.remedy))
 
     def _set_clock(self) -> None:
         """Put dates on a clock that starts at the first submission; all times must be of one kind."""

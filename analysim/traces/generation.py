@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysim.config.loading import validate
+from analysim.elastic import parse_curve
 from analysim.errors import UserError
 from analysim.traces.profiles import DurationPart, Profile, Tenant, find_profile
 from analysim.traces.trace import make_frame
@@ -57,6 +58,7 @@ def generate(
         "gpu_milli": sizes * GPU_MILLI,
         **_draw_owners(draw, wanted, leader),
         **_draw_traits(draw, wanted, leader),
+        **_draw_sizes(draw, wanted, leader, sizes),
     }
     order = np.argsort(values["submit_us"], kind="stable")
     ids = {"job_id": np.arange(1, wanted.jobs + 1)}
@@ -208,6 +210,25 @@ def _draw_owners(draw: Streams, profile: Profile, leader: npt.NDArray[np.intp]) 
         "tenant": _texts([each.name for each in tenants], tenant),
         "partition": _texts([each.partition for each in tenants], tenant),
         "user": _texts(names, tenant * len(ranks) + user),
+    }
+
+
+def _draw_sizes(
+    draw: Streams, profile: Profile, leader: npt.NDArray[np.intp], sizes: Integers
+) -> dict[str, Any]:
+    """Draw which jobs are elastic, alike in a burst: from 1 GPU to twice what they ask for."""
+    if not profile.elastic_share:
+        return {}
+    try:
+        parse_curve(profile.elastic_curve)
+    except UserError as error:
+        raise UserError(f"elastic_curve {profile.elastic_curve!r} {error.message}.", error.remedy) from error
+    elastic = draw("elastic").random(leader.size)[leader] < profile.elastic_share
+    most = 2 * sizes if profile.gpus is None else np.minimum(2 * sizes, np.maximum(sizes, profile.gpus))
+    return {
+        "min_gpus": np.where(elastic, 1, 0),
+        "max_gpus": np.where(elastic, most, 0),
+        "throughput": _texts(["", profile.elastic_curve], elastic.astype(np.intp)),
     }
 
 

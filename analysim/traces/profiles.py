@@ -66,6 +66,8 @@ class Profile(Model):
     nonpreemptible_share: float = Field(default=0.0, ge=0, le=1)
     statuses: dict[str, Share] = Field(default={}, description="share of jobs by recorded status")
     gpu_types: dict[str, Share] = Field(default={}, description="share of jobs by GPU type asked for")
+    elastic_share: float = Field(default=0.0, ge=0, le=1, description="jobs that run on 1 to twice their GPUs")
+    elastic_curve: str = Field(default="amdahl:0.95", description="their throughput by GPUs")
 
 
 def _skewed(*names: str) -> list[Tenant]:

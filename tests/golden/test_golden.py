@@ -22,7 +22,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "srtf": {"minimum_run": 60},
     "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600, "look_every": 60},
     "migrate": {},
+    "afs": {"interval": 60, "minimum_run": 60},
+    "optimus": {"interval": 60, "minimum_run": 60},
 }
+ELASTIC = ("afs", "optimus")
+"""Policies under which every job may run on one GPU to twice what it asks for, by Amdahl's law with 0.9."""
 TABLES = {
     "jobs": [
         "job_id",
@@ -45,6 +49,9 @@ TABLES = {
 def outcome(policy: str) -> Outcome:
     """Run a policy over the tiny trace."""
     rows = read_trace(HERE / "trace.csv").frame
+    if policy in ELASTIC:
+        gpus = rows["gpu_milli"] // 1000
+        rows = rows.assign(min_gpus=gpus.clip(upper=1), max_gpus=2 * gpus, throughput="amdahl:0.9", gpus_per_node=0)
     return run(rows, load_cluster(HERE / "topology.yaml"), shipped(policy)(OPTIONS[policy]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pandas as pd
@@ -83,11 +84,47 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
 
 
 @st.composite
-def traces(draw: st.DrawFn, most: int = 20, requests: bool = False) -> pd.DataFrame:
-    """Up to ``most`` jobs of every kind; with ``requests`` also shares of one GPU and levels of the tree."""
+def traces(draw: st.DrawFn, most: int = 20, requests: bool = False, elastic: bool = False) -> pd.DataFrame:
+    """Up to ``most`` jobs of every kind; many elastic, if wanted, in two of three traces.
+
+    With ``requests`` some want shares of one GPU, or to stay within a level of the tree.
+    """
     rows = draw(st.lists(_jobs(requests), min_size=1, max_size=most))
     ids = draw(st.permutations(range(len(rows))))
+    if elastic and draw(st.integers(0, 2)):
+        for row in rows:
+            row |= draw(_sizes(row["gpu_milli"] // 1000, row["gpus_per_node"] or 1))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
+
+
+def elastic_trace(seed: int, count: int = 15) -> pd.DataFrame:
+    """Many elastic jobs close together, of sizes that fit anywhere; the same for the same seed."""
+    dice = Random(seed)
+    gpus = [dice.choice([1, 2, 2, 3, 4]) for _ in range(count)]
+    return frame(
+        submit_us=[dice.randint(0, 12) * STEP for _ in range(count)],
+        duration_us=[dice.randint(1, 40) * STEP + dice.choice([0, 1, 333_333]) for _ in range(count)],
+        gpu_milli=[1000 * each for each in gpus],
+        min_gpus=[dice.randint(1, each) for each in gpus],
+        max_gpus=[each * dice.randint(1, 3) for each in gpus],
+        throughput=[dice.choice(["", "amdahl:0.9", "amdahl:0.5", "1=1 2=1.7 4=3 64=20"]) for _ in range(count)],
+        estimate_us=[dice.randint(1, 40) * STEP for _ in range(count)],
+        partition=[dice.choice(["", *LEAVES]) for _ in range(count)],
+        user=[dice.choice(["u1", "u2"]) for _ in range(count)],
+        cpu_milli=[dice.choice([0, 0, 1000]) for _ in range(count)],
+    )
+
+
+@st.composite
+def _sizes(draw: st.DrawFn, gpus: int, step: int) -> dict[str, Any]:
+    """On how many GPUs a job may run, and how fast."""
+    if not gpus or draw(st.integers(0, 2)) == 0:
+        return {"min_gpus": 0, "max_gpus": 0, "throughput": ""}
+    return {
+        "min_gpus": draw(st.integers(1, gpus // step)) * step,
+        "max_gpus": draw(st.sampled_from([0, gpus, gpus + step, 2 * gpus, 3 * gpus])),
+        "throughput": draw(st.sampled_from(["", "linear", "amdahl:0.9", "amdahl:0", "1=1 2=1.7 4=3 64=20"])),
+    }
 
 
 @st.composite

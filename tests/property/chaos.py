@@ -59,6 +59,8 @@ class Chaos(Policy):
         self._start_some(plan)
         if self.dice.random() < 0.4:
             self._move_some(plan)
+        if self.dice.random() < 0.5:
+            self._resize_some(plan)
         for job in plan.running:
             if self.dice.random() < 0.1:
                 plan.wake_at(plan.now + self.dice.randint(1, 6) * self.options.unit_us, job)
@@ -86,6 +88,8 @@ class Chaos(Policy):
                 plan.start(job, where=PLACERS[self.dice.choice(["spread", "first", "pack"])]())
             elif roll < 0.45:
                 self._start_at_fit(plan, job)
+            elif roll < 0.6 and job.elastic and job.demand.pinned is None:
+                plan.start(job, gpus=self._size(job))
             elif roll < 0.9:
                 started = plan.start(job)
                 if started and self.dice.random() < 0.05 and plan.freeable(job):
@@ -127,11 +131,40 @@ class Chaos(Policy):
                 nodes = range(plan.books.topology.size)
                 plan.migrate(job, self.dice.sample(nodes, self.dice.randint(1, len(nodes))))
 
+    def _size(self, job: Job) -> int:
+        """One of the numbers of GPUs on which an elastic job runs."""
+        step = job.per_node or 1
+        return self.dice.randrange(job.min_gpus, job.max_gpus + 1, step)
+
+    def _resize_some(self, plan: Plan) -> None:
+        """Resize jobs that this pass left alone; some there and back, some stopped first, which is the same."""
+        touched = set(plan.books.touched)
+        for job in plan.running:
+            if job in touched or not job.elastic or not _may_stop(plan, job) or self.dice.random() > 0.5:
+                continue
+            before, size, roll = plan.gpus(job), self._size(job), self.dice.random()
+            if roll < 0.2:
+                plan.preempt(job, self.dice.choice(["checkpoint", "kill"]))
+                assert plan.start(job, gpus=size) or plan.start(job), "stopped and started in place is nothing"
+            elif roll < 0.3:
+                plan.resize(job, size, where=PLACERS["spread"]())
+            else:
+                found = plan.fit(job, gpus=size)
+                placed = plan.resize(job, size)
+                assert not placed or (bool(found) and plan.gpus(job) == size)
+                # A smaller gang may have to be on one node where a larger one did not.
+                assert size > before or placed or not found or placed.reason == "quota", "shrinking asks no quota"
+            if self.dice.random() < 0.3:
+                assert plan.resize(job, before), "resized there and back is nothing"
+
     def _what_if(self, plan: Plan, keep: bool) -> None:
         with plan.trial() as trial:
             for job in plan.running:
                 if _may_stop(plan, job) and job not in plan.books.touched and self.dice.random() < 0.3:
-                    plan.preempt(job, self.dice.choice(["checkpoint", "kill"]))
+                    if job.elastic and self.dice.random() < 0.5:
+                        plan.resize(job, self._size(job))
+                    else:
+                        plan.preempt(job, self.dice.choice(["checkpoint", "kill"]))
             with plan.trial() as inner:
                 for job in plan.pending:
                     if self.dice.random() < 0.5:
@@ -156,6 +189,7 @@ class Chaos(Policy):
                 self._start_some(plan)
                 if untouched:
                     self._move_some(plan)
+                    self._resize_some(plan)
                 plan.wake_at(plan.now + 1)
                 plan.note("useless", 1)
         self.dice = usual

@@ -20,6 +20,7 @@ from tests.property.independent_run import (
     over,
     read_jobs,
     read_machines,
+    work_weights,
 )
 
 
@@ -119,8 +120,10 @@ def _moment(
     productive = Fraction(0)
     for book in books:
         rows = [row for row in book.rows if row.start <= now < row.end]
+        weight = work_weights(book)
         for row in rows:
-            productive += Fraction(row.gpus * row.progress, row.end - row.start)
+            gpus = row.gpus * weight[row.start, row.end, row.kind]
+            productive += gpus * row.progress / (row.end - row.start)
             if row.node in held:
                 held[row.node] += row.gpus
                 if 0 < row.gpus < 1:

@@ -24,7 +24,9 @@ from tests.property.independent_run import (
     over,
     read_jobs,
     read_machines,
+    stint_gpus,
     us,
+    work_weights,
 )
 
 LOSSES = ("checkpoint", "restart", "hold", "redone", "speed")
@@ -55,6 +57,7 @@ def recompute(tables: RunTables, measure: tuple[float, float] | None = None) -> 
         "fairness": {"jain": _jain(with_gpus), "max_over_min": _max_over_min(with_gpus)},
         "preemptions": sum(int(book.given["preemptions"]) for book in chosen),
         "migrations": sum(int(book.given["migrations"]) for book in chosen),
+        "resizes": sum(int(book.given.get("resizes", 0)) for book in chosen),
         "cpu_jobs": {
             name: cpu_figures[name] for name in ("submitted", "completed", "mean_jct_s", "mean_wait_s")
         },
@@ -136,16 +139,18 @@ def _work(books: list[JobBook], machines: dict[str, Machine], start: int, stop: 
     productive: Fraction = Fraction(0)
     lost = dict.fromkeys(LOSSES, Fraction(0))
     for book in books:
+        weight = work_weights(book)
         for row, gross in with_gross(book):
             inside = max(min(row.end, stop) - max(row.start, start), 0)
             if not inside:
                 continue
             part = Fraction(inside, row.end - row.start)
+            gpus = row.gpus * weight[row.start, row.end, row.kind]
             held += row.gpus * inside
-            productive += row.gpus * row.progress * part
+            productive += gpus * row.progress * part
             if row.kind == "run":
-                lost["redone"] += row.gpus * (gross - row.progress) * part
-                lost["speed"] += row.gpus * (inside - gross * part)
+                lost["redone"] += gpus * (gross - row.progress) * part
+                lost["speed"] += row.gpus * inside - gpus * gross * part
             elif row.kind in lost:
                 lost[row.kind] += row.gpus * inside
     up = gpu_time_up(machines, start, stop)
@@ -157,6 +162,50 @@ def _work(books: list[JobBook], machines: dict[str, Machine], start: int, stop: 
         "gpu_hours_lost": over(held - productive, HOUR_US),
         "gpu_hours_lost_by": {name: over(value, HOUR_US) for name, value in lost.items()},
     }
+
+
+def check_sizes(tables: RunTables) -> list[str]:
+    """A job runs on a number of GPUs that it may have, at the speed of its curve there; a line for each fault."""
+    faults = []
+    for book in read_jobs(tables):
+        asked = book.gpus
+        least, most = (int(book.given[name]) or asked for name in ("min_gpus", "max_gpus"))
+        each = int(book.given["gpus_per_node"])
+        for (start, end, kind), gpus in stint_gpus(book).items():
+            if kind not in ("run", "restart") or end == start:
+                continue
+            if not least <= gpus <= most or (each and gpus % each):
+                faults.append(f"job {book.given['job_id']}: {gpus} GPUs from {start} us, asked {least} to {most}")
+    return faults
+
+
+def check_curves(tables: RunTables) -> list[str]:
+    """On GPUs of one type, a job runs as fast as its curve says for the GPUs it has; a line for each fault."""
+    faults = []
+    for book in read_jobs(tables):
+        gpus = stint_gpus(book)
+        for row in book.rows:
+            if row.kind != "run" or not book.gpus:
+                continue
+            curve = str(book.given["throughput"])
+            expected = throughput(curve, gpus[row.start, row.end, "run"]) / throughput(curve, book.gpus)
+            if abs(row.speed - expected * 1_000_000) > 1:
+                faults.append(f"job {book.given['job_id']}: speed {row.speed}, its curve says {float(expected)}")
+    return faults
+
+
+def throughput(curve: str, gpus: int) -> Fraction:
+    """Throughput on so many GPUs: linear, Amdahl's law, or a table with straight lines between its points."""
+    if curve.startswith("amdahl:"):
+        parallel = Fraction(curve.removeprefix("amdahl:"))
+        return 1 / (1 - parallel + parallel / gpus)
+    if "=" not in curve:
+        return Fraction(gpus)
+    points = [(int(count), Fraction(speed)) for count, speed in (part.split("=") for part in curve.split())]
+    for (low, slow), (high, fast) in itertools.pairwise(points):
+        if low <= gpus <= high:
+            return slow + (fast - slow) * Fraction(gpus - low, high - low)
+    return points[0][1]
 
 
 def with_gross(book: JobBook) -> Iterator[tuple[Row, int]]:

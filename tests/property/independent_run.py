@@ -140,6 +140,21 @@ def last_end(books: list[JobBook]) -> int | None:
     return max(ends, default=None)
 
 
+def stint_gpus(book: JobBook) -> dict[tuple[int, int, str], int]:
+    """GPUs that a job held, over all nodes, in each interval and kind."""
+    total: dict[tuple[int, int, str], int] = {}
+    for row in book.rows:
+        key = (row.start, row.end, row.kind)
+        total[key] = total.get(key, 0) + row.gpus
+    return total
+
+
+def work_weights(book: JobBook) -> dict[tuple[int, int, str], Fraction]:
+    """What a GPU held in each interval counts as work: all of them together as the GPUs that the job asks for."""
+    runs_on = stint_gpus(book)
+    return {key: Fraction(book.gpus, held) if held and key[2] == "run" else Fraction(1) for key, held in runs_on.items()}
+
+
 @dataclass
 class Machine:
     """A node: its GPU type, the most GPUs it ever has, and (time, GPUs, CPUs, memory) from each change on."""

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from analysim.config.cluster import ClusterConfig, Costs
 from analysim.metrics import summarise
 from analysim.tables import RunTables
-from tests.builders import Outcome, run
-from tests.property.cases import PLACEMENTS, clusters, traces
+from tests.builders import Outcome, flat_cluster, run
+from tests.property.cases import PLACEMENTS, clusters, elastic_trace, traces
 from tests.property.chaos import Chaos
 from tests.property.independent_metrics import (
+    check_curves,
     check_jobs,
     check_no_gpu_held_twice,
+    check_sizes,
     check_state_sum,
     check_work_done,
     recompute,
@@ -44,24 +46,45 @@ def stir(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, **given: object)
 
 
 @EXAMPLES
-@given(traces(requests=True), clusters(), SEEDS, PLACEMENTS, COSTS)
+@given(traces(requests=True, elastic=True), clusters(), SEEDS, PLACEMENTS, COSTS)
 def test_the_books_hold_whatever_a_policy_does(
     rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str, costs: Costs
 ) -> None:
     outcome = stir(rows, cluster, seed, placement=placement, costs=costs)
     tables = outcome.tables
     assert faults_of(tables) == []
+    if not cluster.speeds:
+        assert check_curves(tables) == []
     if not len(unseen(tables)):
         assert differences(summarise(tables), recompute(tables)) == []
+
+
+@given(SEEDS, clusters(), SEEDS, PLACEMENTS, COSTS)
+def test_the_books_hold_however_elastic_jobs_are_resized(
+    trace_seed: int, cluster: ClusterConfig, seed: int, placement: str, costs: Costs
+) -> None:
+    outcome = stir(elastic_trace(trace_seed), cluster, seed, placement=placement, costs=costs)
+    tables = outcome.tables
+    assert faults_of(tables) == []
+    if not cluster.speeds:
+        assert check_curves(tables) == []
+    assert differences(summarise(tables), recompute(tables)) == []
+
+
+def test_elastic_jobs_are_resized_in_these_runs() -> None:
+    pool = flat_cluster(3, 8)
+    runs = [stir(elastic_trace(seed), pool, seed, costs=Costs(checkpoint_s=1, restart_s=2)) for seed in range(5)]
+    assert all(ran.tables.jobs["resizes"].sum() > 5 for ran in runs)
 
 
 def unseen(tables: RunTables) -> pd.Series:
     """Jobs of no duration that were stopped or moved: their last stint takes no time and leaves no segment."""
     jobs = tables.jobs
-    return jobs.loc[(jobs["duration_s"] == 0) & (jobs["preemptions"] + jobs["migrations"] > 0), "job_id"]
+    return jobs.loc[(jobs["duration_s"] == 0) & (jobs[["preemptions", "migrations", "resizes"]].sum(axis=1) > 0), "job_id"]
 
 
 def faults_of(tables: RunTables) -> list[str]:
     """What the checks find."""
     faults = [*check_jobs(tables), *check_state_sum(tables), *check_no_gpu_held_twice(tables), *check_work_done(tables)]
+    faults += check_sizes(tables)
     return [fault for fault in faults if not any(fault.startswith(f"job {job_id}:") for job_id in unseen(tables))]

@@ -33,6 +33,8 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "srtf": ("srtf", {"factor": 1.2, "minimum_run": 1}),
     "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15, "look_every": 1}),
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
+    "afs": ("afs", {"interval": 1, "minimum_run": 1}),
+    "optimus": ("optimus", {"interval": 0, "minimum_run": 1, "powers": True}),
 }
 """Ours, with options of the size of the random traces' times."""
 
@@ -69,7 +71,7 @@ def without_blocked(tables: RunTables) -> RunTables:
 
 
 @pytest.mark.parametrize("name", [*POLICIES, "backfill"])
-@given(rows=traces(most=25), cluster=clusters(), placement=PLACEMENTS)
+@given(rows=traces(most=25, elastic=True), cluster=clusters(), placement=PLACEMENTS)
 def test_passing_over_shapes_changes_nothing(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
 ) -> None:
@@ -80,7 +82,12 @@ def test_passing_over_shapes_changes_nothing(
     assert same_tables(without_blocked(left.tables), without_blocked(right.tables)) == []
 
 
-@given(rows=traces(requests=True), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
+@given(
+    rows=traces(requests=True, elastic=True),
+    cluster=clusters(),
+    seed=st.integers(0, 2**32),
+    placement=PLACEMENTS,
+)
 def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str) -> None:
     left, right = (
         run(rows, cluster, Chaos({"seed": seed, "useless": useless}), placement=placement, costs=CHARGED)
@@ -92,7 +99,7 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 # -- the unit of time ------------------------------------------------------------------------------------------
 
 TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us", "topology_wait_us")
-TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every")
+TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval")
 
 
 def doubled_rows(rows: pd.DataFrame) -> pd.DataFrame:
