@@ -7,6 +7,7 @@ from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
 from analysim.policy.placement import PLACERS, Placer, RackFirst
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
@@ -14,9 +15,12 @@ __all__ = [
     "MICROSECONDS",
     "PLACERS",
     "Blocked",
+    "Consolidation",
     "Duration",
+    "IntoUsed",
     "Job",
     "Knowledge",
+    "MoveBudget",
     "Options",
     "Order",
     "Placement",
@@ -26,6 +30,8 @@ __all__ = [
     "RackFirst",
     "Shadow",
     "Trial",
+    "move_price",
+    "move_together",
     "seconds",
     "to_seconds",
 ]
