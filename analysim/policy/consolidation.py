@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from analysim.cluster.capacity import Capacity
-from analysim.cluster.topology import Topology
 from analysim.jobs import Job, Option, Placement
 from analysim.plan.blocked import Blocked
 from analysim.plan.plan import Plan
@@ -127,38 +126,56 @@ def move_together(plan: Plan, placer: Placer, worth: float) -> None:
 
 
 class IntoUsed(Pack):
-    """Best fit among the nodes in use: never a node that is empty.
+    """Best fit among the nodes in use: never a node that is empty, or will be when those who left it have saved.
 
     Where ``groups`` (bit masks of nodes, such as racks) are given, a node is spared only if its whole group is empty.
-    A node is empty when all its GPUs are free.
     """
 
     name = "into used"
 
-    def __init__(self, topology: Topology, groups: Sequence[int] = ()) -> None:
+    def __init__(self, plan: Plan, groups: Sequence[int] = ()) -> None:
         super().__init__()
+        topology = plan.capacity.topology
+        self._books = plan.books
         self._sizes = [
             (kind, size, nodes)
             for kind, mask in enumerate(topology.type_masks)
             for size, nodes in topology.sizes_in(mask)
         ]
-        with_gpus = sum(nodes for _, _, nodes in self._sizes)
-        self._groups = [group & with_gpus for group in groups if group & with_gpus]
+        self._with_gpus = sum(nodes for _, _, nodes in self._sizes)
+        self._groups = [group & self._with_gpus for group in groups if group & self._with_gpus]
 
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """As ``Pack`` on the nodes in use."""
-        return super().place(capacity, job, option, mask & ~self.empty(capacity))
+        return super().place(capacity, job, option, mask & ~self.spared())
 
-    def empty(self, capacity: Capacity) -> int:
-        """The nodes that are spared, as a bit mask."""
+    def spared(self) -> int:
+        """The empty nodes (nodes of empty groups), as a bit mask."""
+        capacity = self._books.capacity
         empty = 0
         for kind, size, nodes in self._sizes:
             empty |= capacity.levels[kind][size] & nodes
+        for node in self._being_left():
+            empty |= 1 << node
         return sum(group for group in self._groups if group & empty == group) if self._groups else empty
 
-    def holes(self, capacity: Capacity) -> int:
+    def _being_left(self) -> list[int]:
+        """Nodes of which every GPU is free or on its way to being free, claimed by nobody."""
+        coming: dict[int, int] = {}
+        for release in self._books.releases.values():
+            for node, mask in release.masks.items():
+                if mask:
+                    coming[node] = coming.get(node, 0) + mask.bit_count()
+        free, sizes = self._books.capacity.free, self._books.topology.gpu_count
+        return [node for node, count in coming.items() if free[node].bit_count() + count == sizes[node]]
+
+    def used(self) -> int:
+        """The nodes with GPUs that are not spared, as a bit mask."""
+        return self._with_gpus & ~self.spared()
+
+    def holes(self) -> int:
         """Free GPUs on the nodes that are not spared."""
-        used = ~self.empty(capacity)
+        used, capacity = self.used(), self._books.capacity
         return sum(capacity.free_within(kind, used) for kind in range(len(capacity.levels)))
 
 
