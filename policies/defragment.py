@@ -46,18 +46,12 @@ class Compaction(Consolidation):
         self.used_nodes = IntoUsed(plan)
         self.used_racks = IntoUsed(plan, plan.capacity.topology.rack_masks)
         self.into = self.used_nodes
-        self.settled: set[int] = set()
         self._moved_at: dict[int, int] = {}
-
-    def begin_pass(self) -> None:
-        """Forget who started or moved in the pass before, as far as it need not rest."""
-        self.settled.clear()
-        self.moved.clear()
 
     def may_move(self, job: Job) -> bool:
         """Tell whether a job may be moved: not if it started or moved in this pass, nor against the options."""
         options = self._options
-        if not self.plan.freeable(job) or job.rank in self.settled or job in self.moved:
+        if self.began_now(job) or not self.plan.freeable(job):
             return False
         if options.largest is not None and job.gpus > options.largest:
             return False
@@ -110,9 +104,7 @@ class Compaction(Consolidation):
         """Let moved jobs rest from now on; those that have rested are forgotten."""
         now, rest = self.plan.now, self._options.rest
         self._moved_at = {rank: at for rank, at in self._moved_at.items() if now < at + rest}
-        for job in jobs:
-            self._moved_at[job.rank] = now
-            self.settled.add(job.rank)
+        self._moved_at.update((job.rank, now) for job in jobs)
 
 
 class Defragment(Policy):
@@ -148,7 +140,6 @@ class Defragment(Policy):
         return list(racks.values())
 
     def schedule(self, plan: Plan) -> None:
-        self._moves.begin_pass()
         due = self._next_round is not None and self._next_round <= plan.now
         if due:
             self._empty_groups(plan)
@@ -190,13 +181,11 @@ class Defragment(Policy):
         One failure is enough for a partition and a pass.
         """
         skip = self.options.skip
-        settled = self._moves.settled
         looking = self.options.candidates > 0 and self._next_look <= plan.now
         failed: set[str] = set()
         for job in plan.pending:
             answer = plan.start(job)
             if not isinstance(answer, Blocked):
-                settled.add(job.rank)
                 continue
             if looking and answer.reason == "fragmented" and job.partition not in failed:
                 if self._make_room(plan, job):
@@ -216,5 +205,4 @@ class Defragment(Policy):
         ):
             return False
         self._charge(plan, self._moves.moved)
-        self._moves.settled.add(job.rank)
         return True

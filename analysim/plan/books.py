@@ -342,7 +342,7 @@ class Books(Holdings):
 
     def return_to(self, job: Job, before: Snapshot | None) -> bool:
         """Put a job back to what it was when the pass began; False: its GPUs are gone, nothing is changed."""
-        if before is not None and not self._can_return(job, before):
+        if before is not None and not self.can_return(job, before):
             return False
         after = Snapshot(job)
         if before is not None:
@@ -391,7 +391,7 @@ class Books(Holdings):
         job.barred = after.barred
         self.journal = journal
 
-    def _can_return(self, job: Job, before: Snapshot) -> bool:
+    def can_return(self, job: Job, before: Snapshot) -> bool:
         """Tell whether what a job held before is still free, its own or being released by itself."""
         own = dict(job.placement or ()) if job.state is RUNNING else {}
         release = self.releases.get(job.rank)

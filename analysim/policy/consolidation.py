@@ -27,11 +27,15 @@ def move_price(plan: Plan, jobs: Iterable[Job]) -> int:
     return sum(job.gpus * plan.move_cost(job) for job in jobs)
 
 
+Move = tuple[Job, Placement, int]
+"""A running job, where it goes, and the node that it leaves to make room."""
+
+
 class Consolidation:
     """Running jobs that are moved out of the way together, or not at all.
 
     A policy that knows better derives from it: ``may_move`` says who may move, ``destination`` where to, ``nearest``
-    which nodes are looked at. ``moved`` are the jobs of the attempt that is under way, or of the last one.
+    which nodes are looked at. ``moved`` are the jobs that ``make_room`` moved last.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -39,8 +43,12 @@ class Consolidation:
         self.moved: list[Job] = []
 
     def may_move(self, job: Job) -> bool:
-        """Tell whether a running job may be moved; here every job that the plan would let go."""
-        return self.plan.freeable(job)
+        """Tell whether a running job may be moved; here whom the plan lets go, but nobody twice in a pass."""
+        return self.plan.freeable(job) and self.plan.books.touched.get(job) is None
+
+    def began_now(self, job: Job) -> bool:
+        """Tell whether a running job started, or was moved, in this pass."""
+        return job in self.plan.books.touched
 
     def destination(self, job: Job, avoid: Sequence[int]) -> Placement | Blocked:
         """Find where a job that must leave goes; here where the run's placement strategy puts it."""
@@ -51,25 +59,52 @@ class Consolidation:
         return self.plan.nearest(job, count)
 
     def make_room(self, job: Job, candidates: int, most: int, pays: Pays) -> bool:
-        """Start a waiting job by moving up to ``most`` others; all is taken back if it does not start or not pay.
+        """Start a waiting job by moving up to ``most`` others; nobody moves if it does not start or it does not pay.
 
-        Nodes that lack the fewest GPUs for a piece of its gang come first, on each the cheapest jobs are moved.
+        Nodes that lack the fewest GPUs for a piece of its gang come first, on each the cheapest jobs are moved. Of
+        the moves found, the last first, those are left out without which the job starts all the same.
         """
-        moved = self.moved = []
+        self.moved = []
+        moves = found = self._find_moves(job, candidates, most, pays)
+        for move in reversed(found):
+            rest = [other for other in moves if other is not move]
+            if rest and self._make(job, rest, keep=False):
+                moves = rest
+        jobs = [moved for moved, _, _ in moves]
+        if len(moves) < len(found) and not pays(jobs, len({node for _, _, node in moves})):
+            return False
+        if not moves or not self._make(job, moves, keep=True):
+            return False
+        self.moved = jobs
+        return True
+
+    def _find_moves(self, job: Job, candidates: int, most: int, pays: Pays) -> list[Move]:
+        """Find moves after which a job starts, as a what-if; empty: there are none that pay."""
+        moves: list[Move] = []
         freed: list[int] = []
-        with self.plan.trial() as trial:
+        with self.plan.trial():
             for node, missing in self.nearest(job, candidates):
                 chosen = self.cheapest(node, missing, most)
                 if chosen is None or not self.move_away(chosen, [*freed, node]):
                     continue
-                moved.extend(chosen)
+                moves.extend((moved, self.plan.placement(moved) or (), node) for moved in chosen)
                 freed.append(node)
-                if len(moved) > most or not pays(moved, len(freed)):
-                    return False
+                if len(moves) > most or not pays([moved for moved, _, _ in moves], len(freed)):
+                    return []
                 if self.plan.start(job):
-                    trial.keep()
-                    return True
-        return False
+                    return moves
+        return []
+
+    def _make(self, job: Job, moves: Sequence[Move], keep: bool) -> bool:
+        """Make moves and start the job; all is taken back if that cannot be, or as ``keep`` says."""
+        with self.plan.trial() as trial:
+            for moved, where, _ in moves:
+                if not self.plan.migrate(moved, where):
+                    return False
+            started = bool(self.plan.start(job))
+            if started and keep:
+                trial.keep()
+        return started
 
     def cheapest(self, node: int, missing: int, most: int) -> list[Job] | None:
         """Find the up to ``most`` jobs whose move costs least among those that free so many GPUs on a node.
@@ -115,7 +150,7 @@ def move_together(plan: Plan, placer: Placer, worth: float) -> None:
     The gain, in time, has to exceed ``worth`` times the time that the move takes.
     """
     for job in plan.running:
-        if len(plan.placement(job) or ()) < 2 or not plan.freeable(job):
+        if len(plan.placement(job) or ()) < 2 or not plan.freeable(job) or plan.books.touched.get(job) is not None:
             continue
         where = plan.fit(job, placer=placer)
         if isinstance(where, Blocked):
