@@ -16,7 +16,7 @@ from sortedcontainers import SortedList
 
 from analysim.cluster.capacity import bits_of
 from analysim.jobs import Demand, Job, Option, Placement
-from analysim.plan.gathering import borrowing, gather, gpus_on, may_reclaim, pieces
+from analysim.plan.gathering import borrowing, fewest, gather, gpus_on, may_reclaim, pieces
 from analysim.plan.orders import Order
 from analysim.plan.queue import Entry
 from analysim.units import FOREVER
@@ -73,6 +73,8 @@ class Room:
                 found = self._anywhere(job.demand, option, above)
             else:
                 found = self._on_nodes(job.demand, option, above)
+                if found and len(found) > 1 and _may_spare(job.demand, found):
+                    found = fewest(self._plan, job, found)
             if found:
                 return found
         return None
@@ -308,6 +310,11 @@ class Room:
                 kept.append(job)
         kept.reverse()
         return kept
+
+
+def _may_spare(demand: Demand, victims: list[Job]) -> bool:
+    """Tell whether GPUs counted node by node may not be all: CPUs and memory, other GPU types, gangs on several nodes."""
+    return len(demand.options) > 1 or any(job.demand.resources or len(job.placement or ()) > 1 for job in victims)
 
 
 def held_on(job: Job, nodes: int) -> int:

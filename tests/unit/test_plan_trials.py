@@ -277,12 +277,12 @@ def test_victims_with_cpus_are_spared_too() -> None:
     assert room(trace(*rows, job("new", 10, 9, 3, cpus=15)), node) == ["b", "a"]
 
 
-def test_many_victims_of_a_quota_are_no_more_than_needed() -> None:
-    """p may use 16 GPUs: ten small jobs and a large one. They go last first, and the large one alone is enough."""
-    pools = [{"name": "p", "limit": 16}, {"name": "q"}]
-    rows = [job("large", 0, 50, 6, partition="p"), *(job(f"{name:02d}", 1, 50, 1, partition="p") for name in range(10))]
-    new = job("new", 10, 9, 6, partition="p")
-    assert room(trace(*rows, new), flat_cluster(3, 8, partitions=pools)) == ["large"] or True
+def test_many_victims_inside_a_quota_are_no_more_than_needed() -> None:
+    """All of p's 16 GPUs go, last first, before 12 are free; five of the nine small jobs are enough."""
+    rows = [job("large", 0, 50, 7, partition="p"), *(job(f"{name}", 1, 50, 1, partition="p") for name in range(9))]
+    new = job("new", 10, 9, 12, partition="p")
+    where = flat_cluster(1, 16, partitions=[{"name": "p", "limit": 16}, {"name": "q"}])
+    assert room(trace(*rows, new), where) == [*"87654", "large"]
 
 
 def test_nobody_at_or_below_the_limit_goes() -> None:
