@@ -73,7 +73,7 @@ class Room:
                 found = self._anywhere(job.demand, option, above)
             else:
                 found = self._on_nodes(job.demand, option, above)
-                if found and len(found) > 1 and _may_spare(job.demand, found):
+                if found and len(found) > 1 and _may_spare(job.demand, option, found):
                     found = fewest(self._plan, job, found)
             if found:
                 return found
@@ -312,9 +312,15 @@ class Room:
         return kept
 
 
-def _may_spare(demand: Demand, victims: list[Job]) -> bool:
-    """Tell whether GPUs counted node by node may not be all: CPUs and memory, other GPU types, gangs on several nodes."""
-    return len(demand.options) > 1 or any(job.demand.resources or len(job.placement or ()) > 1 for job in victims)
+def _may_spare(demand: Demand, option: Option, victims: list[Job]) -> bool:
+    """Tell whether fewer victims may do, though each is needed on the nodes that were chosen.
+
+    Other nodes may do where the gang or a victim is on several, or there are other GPU types; CPUs and memory are
+    not counted when victims are spared by node.
+    """
+    if len(demand.options) > 1 or demand.per_node or demand.gpus > option.largest:
+        return True
+    return any(job.demand.resources or len(job.placement or ()) > 1 for job in victims)
 
 
 def held_on(job: Job, nodes: int) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from analysim.jobs import State
-from analysim.policy import Consolidation, Job, Placement, Plan, Policy
-from tests.builders import shipped
+from analysim.policy import Consolidation, Job, Order, Placement, Plan, Policy
+from tests.builders import SECOND, shipped
 from tests.property.audit import audit
 
 Held = dict[int, Placement | None]
@@ -38,6 +38,28 @@ def watched(name: str, options: Mapping[str, Any]) -> Policy:
 
     policy: Policy = Watched(options)
     return policy
+
+
+class Stopper(Policy):
+    """Who is more important stops who is less, at once: the most there is for ``room`` and ``reclaim`` to choose."""
+
+    name = "stopper"
+    important = Order(lambda job: -job.priority)
+    newest = Order(lambda job: job.submit)
+
+    def begin(self, plan: Plan) -> None:
+        self.victims = 0
+        _watch_rooms(self, plan)
+
+    def schedule(self, plan: Plan) -> None:
+        for job in plan.pending_by(self.important):
+            if plan.start(job):
+                continue
+            victims = plan.room(job, by=self.important, above=-job.priority, settled=1)
+            victims = victims or plan.room(job, by=self.newest, above=job.submit, settled=SECOND)
+            victims = victims or plan.reclaim(job, by=self.newest, settled=SECOND)
+            if victims:
+                plan.replace(victims, job)
 
 
 def held(plan: Plan) -> Held:
@@ -108,13 +130,19 @@ def _watch_moves(policy: Any, moves: Consolidation) -> None:
     def watched_room(job: Job, *given: Any) -> bool:
         assert not starts(plan, job, []), f"{job!r} fits, and yet others were to move"
         before = held(plan)
+        with plan.trial():
+            make_room(job, *given)
+            there = [(each, plan.placement(each)) for each in moves.moved]
+        for move in there:
+            others = [other for other in there if other is not move]
+            assert not _starts_after(plan, job, others), f"{job!r} starts without moving {move[0]!r}, of {there}"
         started = make_room(job, *given)
         if not started:
             assert held(plan) == before and job.state is State.PENDING, "a job does not start, and others moved"
             return False
         assert job.state in (State.RUNNING, State.RESERVED)
-        moved = {rank: where for rank, where in held(plan).items() if rank in before and before[rank] != where}
-        assert moved.keys() == {each.rank for each in moves.moved}
+        moved = {rank for rank, where in held(plan).items() if rank in before and before[rank] != where}
+        assert moved == {each.rank for each in moves.moved}
         policy.moves += len(moved)
         return True
 
@@ -129,3 +157,9 @@ def _watch_moves(policy: Any, moves: Consolidation) -> None:
 
     setattr(moves, "make_room", watched_room)  # noqa: B010 - a spy
     setattr(moves, "move_away", watched_away)  # noqa: B010
+
+
+def _starts_after(plan: Plan, job: Job, moves: list[tuple[Job, Placement | None]]) -> bool:
+    """Whether a waiting job starts when only these move; nothing is changed."""
+    with plan.trial():
+        return all(bool(plan.migrate(each, where)) for each, where in moves) and bool(plan.start(job))

@@ -270,6 +270,12 @@ def test_a_gangs_other_nodes_count_when_victims_are_spared() -> None:
     assert room(trace(*rows, job("new", 10, 9, 4)), flat_cluster(2, 4)) == ["v"]
 
 
+def test_the_pieces_of_a_gang_may_change_places_when_victims_are_spared() -> None:
+    """Whole nodes come first: node 0 for all of it and node 1 for the rest would cost a and b; b alone is enough."""
+    rows = [job("a", 0, 50, 2), job("b", 0, 50, 4)]
+    assert room(trace(*rows, job("new", 10, 9, 6)), flat_cluster(2, 4)) == ["b"]
+
+
 def test_victims_with_cpus_are_spared_too() -> None:
     node = cluster({"n": {"gpus": 4, "cpus": 16, "memory_gb": 64}}, {"r": [("n", 1)]})
     rows = [job("a", 0, 50, 3, cpus=9), job("b", 1, 50, 1, cpus=2)]
