@@ -72,9 +72,7 @@ class Room:
             elif self._counts_only:
                 found = self._anywhere(job.demand, option, above)
             else:
-                found = self._on_nodes(job.demand, option, above)
-                if found and len(found) > 1 and _may_spare(job.demand, option, found):
-                    found = fewest(self._plan, job, found)
+                found = self._on_nodes(job, option, above)
             if found:
                 return found
         return None
@@ -160,7 +158,8 @@ class Room:
                 chosen.remove(victim)
         return chosen
 
-    def _on_nodes(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
+    def _on_nodes(self, job: Job, option: Option, above: Any) -> list[Job] | None:
+        demand = job.demand
         self._refresh()
         refused = self._refused.get(demand)
         if refused is not None and refused[0] == self._changes and not above < refused[1]:
@@ -168,7 +167,7 @@ class Room:
         limit: Price = (0, above)
         for split in pieces(demand, option):
             if all(self._dearest_price(*piece) > limit for piece in split):
-                found = self._choose(demand, split, limit)
+                found = self._choose(job, option, split, limit)
                 if found:
                     return found
         if len(demand.options) == 1:
@@ -247,8 +246,11 @@ class Room:
             going.sort(reverse=True)
         return going
 
-    def _choose(self, demand: Demand, split: list[tuple[int, int, int]], limit: Price) -> list[Job] | None:
+    def _choose(
+        self, job: Job, option: Option, split: list[tuple[int, int, int]], limit: Price
+    ) -> list[Job] | None:
         """Pick the dearest nodes for each piece; return the least that must leave them."""
+        demand = job.demand
         needs: dict[int, int] = {}
         victims: dict[int, Job] = {}
         for count, gpus, mask in split:
@@ -266,7 +268,31 @@ class Room:
                     break
             if found < count:
                 return None
-        return self._least(needs, victims)
+        kept = self._least(needs, victims)
+        if len(kept) > 1 and self._fewer_may_do(job, option, split, needs, kept):
+            return fewest(self._plan, job, kept)
+        return kept
+
+    def _fewer_may_do(
+        self, job: Job, option: Option, split: list[tuple[int, int, int]], needs: dict[int, int], victims: list[Job]
+    ) -> bool:
+        """Tell whether the job may start without one of the victims, though each is needed on the nodes chosen.
+
+        Pieces of two sizes may change places, another type of GPU or node may do, and so may other nodes that a
+        victim leaves. CPUs and memory are not counted when victims are spared by node.
+        """
+        several_types = len(option.node_types) > 1 and job.demand.gpus > option.largest
+        if len(split) > 1 or several_types or len(job.demand.options) > 1:
+            return True
+        beside: dict[int, int] = {}
+        for victim in victims:
+            if victim.demand.resources:
+                return True
+            for node, mask in victim.placement or ():
+                if node >= 0 and node not in needs:
+                    beside[node] = beside.get(node, 0) + mask.bit_count()
+        piece = split[0][1]
+        return any(self._books.claimable_on(node).bit_count() + count >= piece for node, count in beside.items())
 
     def _dearest(self, count: int, gpus: int, mask: int, taken: dict[int, int]) -> Iterator[tuple[Price, int]]:
         """Yield (price, node), the dearest first, up to a few more than are needed."""
@@ -310,17 +336,6 @@ class Room:
                 kept.append(job)
         kept.reverse()
         return kept
-
-
-def _may_spare(demand: Demand, option: Option, victims: list[Job]) -> bool:
-    """Tell whether fewer victims may do, though each is needed on the nodes that were chosen.
-
-    Other nodes may do where the gang or a victim is on several, or there are other GPU types; CPUs and memory are
-    not counted when victims are spared by node.
-    """
-    if len(demand.options) > 1 or demand.per_node or demand.gpus > option.largest:
-        return True
-    return any(job.demand.resources or len(job.placement or ()) > 1 for job in victims)
 
 
 def held_on(job: Job, nodes: int) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from analysim.cluster.capacity import Capacity
 from analysim.jobs import Job, Option, Placement
 from analysim.plan.blocked import Blocked
+from analysim.plan.gathering import gpus_on
 from analysim.plan.plan import Plan
 from analysim.policy.placement import Pack, Placer
 from analysim.units import seconds
@@ -27,8 +29,13 @@ def move_price(plan: Plan, jobs: Iterable[Job]) -> int:
     return sum(job.gpus * plan.move_cost(job) for job in jobs)
 
 
-Move = tuple[Job, Placement, int]
-"""A running job, where it goes, and the node that it leaves to make room."""
+class Move(NamedTuple):
+    """A running job, where it goes, the node that it leaves to make room, and whether it had no other."""
+
+    job: Job
+    where: Placement
+    node: int
+    alone: bool
 
 
 class Consolidation:
@@ -65,42 +72,53 @@ class Consolidation:
         the moves found, the last first, those are left out without which the job starts all the same.
         """
         self.moved = []
-        moves = found = self._find_moves(job, candidates, most, pays)
+        with self.plan.trial() as trial:
+            found = self._find_moves(job, candidates, most, pays)
+            if found and all(move.alone and move.node == found[0].node for move in found):
+                trial.keep()  # each is needed on the one node that was made free
+                self.moved = _jobs(found)
+                return True
+        return bool(found) and self._make_fewest(job, found, pays)
+
+    def _find_moves(self, job: Job, candidates: int, most: int, pays: Pays) -> list[Move]:
+        """Make moves until a job starts; empty: there are none that pay, and what was moved has to be undone."""
+        moves: list[Move] = []
+        freed: list[int] = []
+        for node, missing in self.nearest(job, candidates):
+            chosen = self.cheapest(node, missing, most)
+            if chosen is None:
+                continue
+            alone = [len(moved.placement or ()) == 1 for moved in chosen]
+            if not self.move_away(chosen, [*freed, node]):
+                continue
+            for moved, one in zip(chosen, alone, strict=True):
+                moves.append(Move(moved, moved.placement or (), node, one))
+            freed.append(node)
+            if len(moves) > most or not pays(_jobs(moves), len(freed)):
+                return []
+            if self.plan.start(job):
+                return moves
+        return []
+
+    def _make_fewest(self, job: Job, found: Sequence[Move], pays: Pays) -> bool:
+        """Make the moves that were found, but for those without which the job starts all the same."""
+        moves = list(found)
         for move in reversed(found):
             rest = [other for other in moves if other is not move]
             if rest and self._make(job, rest, keep=False):
                 moves = rest
-        jobs = [moved for moved, _, _ in moves]
-        if len(moves) < len(found) and not pays(jobs, len({node for _, _, node in moves})):
+        jobs = _jobs(moves)
+        if len(moves) < len(found) and not pays(jobs, len({move.node for move in moves})):
             return False
-        if not moves or not self._make(job, moves, keep=True):
-            return False
-        self.moved = jobs
-        return True
-
-    def _find_moves(self, job: Job, candidates: int, most: int, pays: Pays) -> list[Move]:
-        """Find moves after which a job starts, as a what-if; empty: there are none that pay."""
-        moves: list[Move] = []
-        freed: list[int] = []
-        with self.plan.trial():
-            for node, missing in self.nearest(job, candidates):
-                chosen = self.cheapest(node, missing, most)
-                if chosen is None or not self.move_away(chosen, [*freed, node]):
-                    continue
-                moves.extend((moved, self.plan.placement(moved) or (), node) for moved in chosen)
-                freed.append(node)
-                if len(moves) > most or not pays([moved for moved, _, _ in moves], len(freed)):
-                    return []
-                if self.plan.start(job):
-                    return moves
-        return []
+        if self._make(job, moves, keep=True):
+            self.moved = jobs
+        return bool(self.moved)
 
     def _make(self, job: Job, moves: Sequence[Move], keep: bool) -> bool:
         """Make moves and start the job; all is taken back if that cannot be, or as ``keep`` says."""
         with self.plan.trial() as trial:
-            for moved, where, _ in moves:
-                if not self.plan.migrate(moved, where):
-                    return False
+            if not all(self.plan.migrate(move.job, move.where) for move in moves):
+                return False
             started = bool(self.plan.start(job))
             if started and keep:
                 trial.keep()
@@ -114,15 +132,17 @@ class Consolidation:
         """
         plan = self.plan
         leaving: list[tuple[int, Job]] = []
+        most_freed = 0
         for job in plan.jobs_on(node):
-            held = plan.gpus_on(job, node)
+            held = gpus_on(job, node)
             if held and self.may_move(job):
                 leaving.append((held, job))
-        if sum(held for held, _ in leaving) < missing:
+                most_freed += held
+        if most_freed < missing:
             return None
         best: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {(0, 0): (0, ())}
         for position, (held, job) in enumerate(leaving):
-            price = move_price(plan, (job,))
+            price = job.gpus * plan.move_cost(job)
             for (count, freed), (so_far, chosen) in list(best.items()):
                 if freed == missing or count == most:
                     continue
@@ -158,6 +178,10 @@ def move_together(plan: Plan, placer: Placer, worth: float) -> None:
         gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
         if gain > worth * plan.move_cost(job):
             plan.migrate(job, where)
+
+
+def _jobs(moves: Iterable[Move]) -> list[Job]:
+    return [move.job for move in moves]
 
 
 class IntoUsed(Pack):
