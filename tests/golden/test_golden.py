@@ -22,6 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "srtf": {"minimum_run": 60},
     "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600, "look_every": 60},
     "migrate": {},
+    "defragment": {"every": 100, "rest": 0},
 }
 TABLES = {
     "jobs": [
@@ -116,6 +117,18 @@ def test_migration_by_hand() -> None:
     assert ran.times("e")[0] == 260 < outcome("fifo").times("e")[0]
     moved = ran.decisions("migrate")
     assert moved[0][0] == 230 and moved[0][1] in ("b", "d")
+    assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
+
+
+def test_defragmentation_by_hand() -> None:
+    """At 110, e fits in total and on no node; b and d have two GPUs each, and a move of either costs 180 GPU-s of 600.
+
+    Both hold GPUs of a node that has two free. The first that lacks the fewest is node 0, where d is: it moves at
+    once to b's node, and e has its GPUs when d has saved, at 140.
+    """
+    ran = outcome("defragment")
+    assert ran.decisions("migrate")[0][:2] == (110, "d")
+    assert ran.times("e")[0] == 140
     assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
 
 
