@@ -265,6 +265,8 @@ class Demand:
         )
         twin.elastic = self.elastic
         twin.asked = self.asked
+        if self.relaxed is not None:
+            twin.relaxed, twin.relax_us = self.relaxed.sized(gpus), self.relax_us
         return twin
 
     def asks_as_much_as(self, other: Demand) -> bool:

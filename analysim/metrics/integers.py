@@ -83,8 +83,9 @@ class Jobs:
         """Which jobs may have run on other numbers of GPUs than they asked for; none in tables that do not tell."""
         if "max_gpus" not in self.table:
             return np.zeros(len(self), np.bool_)
+        asked = to_integers(self.table["num_gpus"], 1, 0)
         bounds = (to_integers(self.table[name], 1, 0) for name in ("min_gpus", "max_gpus"))
-        return np.asarray(np.any([(bound > 0) & (bound != self.gpus) for bound in bounds], axis=0))
+        return np.asarray(np.any([(bound > 0) & (bound != asked) for bound in bounds], axis=0))
 
     def __len__(self) -> int:
         return len(self.submit_us)

@@ -317,12 +317,15 @@ class Books(Holdings):
         job._done = self.progress(job)
         before.entries = self.leave_running(job)
         shared, gone, new = split(old, placement)
-        self.capacity.take(new, job.demand)
         if option is not job.option or demand is not job.demand:
             assert job.option is not None
             self.charge(job.demand, job.option, -job.demand.gpu_milli, 0)
             self.charge(demand, option, demand.gpu_milli, 0)
+        if demand is not job.demand:
+            for node, mask in old:
+                self.capacity.exchange(node, mask, job.demand, demand, 1)
             job.demand = demand
+        self.capacity.take(new, demand)
         if cost:
             if gone:
                 self.hold(job, gone, now + cost, charged=False)
@@ -343,7 +346,7 @@ class Books(Holdings):
 
     def return_to(self, job: Job, before: Snapshot | None) -> bool:
         """Put a job back to what it was when the pass began; False: its GPUs are gone, nothing is changed."""
-        if before is not None and not self._can_return(job, before):
+        if before is not None and not self.can_return(job, before):
             return False
         after = Snapshot(job)
         if before is not None:
@@ -394,7 +397,7 @@ class Books(Holdings):
         job.barred = after.barred
         self.journal = journal
 
-    def _can_return(self, job: Job, before: Snapshot) -> bool:
+    def can_return(self, job: Job, before: Snapshot) -> bool:
         """Tell whether what a job held before is still free, its own or being released by itself."""
         own = dict(job.placement or ()) if job.state is RUNNING else {}
         release = self.releases.get(job.rank)

@@ -20,9 +20,6 @@ MOST = 64
 ATTEMPTS = 3
 """Sets of victims tried out for one job before it is refused."""
 
-FEW = 8
-"""Victims up to which each is tried to be spared, walking the list backwards."""
-
 
 def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the ways to split a gang: lists of (nodes, GPUs on each, mask of eligible nodes)."""
@@ -74,7 +71,7 @@ def gather(plan: Plan, job: Job, option: Option, candidates: Iterable[Job]) -> l
         if complete and (count == 1 or len(complete) + ready >= count):
             needed = [each_job for each_job in chosen if any(gpus_on(each_job, node) for node in complete)]
             if _makes_way(plan, job, needed):
-                return _fewest(plan, job, needed)
+                return fewest(plan, job, needed)
             attempts += 1
             if attempts == ATTEMPTS:
                 return None
@@ -88,14 +85,13 @@ def _makes_way(plan: Plan, job: Job, victims: list[Job]) -> bool:
         return bool(plan.replace(victims, job))
 
 
-def _fewest(plan: Plan, job: Job, chosen: list[Job]) -> list[Job]:
+def fewest(plan: Plan, job: Job, chosen: list[Job]) -> list[Job]:
     """Spare, walking backwards, each victim without which the job still starts."""
     needed = list(chosen)
-    if len(chosen) <= FEW:
-        for victim in reversed(chosen):
-            rest = [other for other in needed if other is not victim]
-            if rest and _makes_way(plan, job, rest):
-                needed = rest
+    for victim in reversed(chosen):
+        rest = [other for other in needed if other is not victim]
+        if rest and _makes_way(plan, job, rest):
+            needed = rest
     return needed
 
 

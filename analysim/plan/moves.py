@@ -81,6 +81,12 @@ def settle(plan: Plan, job: Job) -> None:
         plan.refuse(job, "it was moved in this pass and its old GPUs are taken; it cannot be changed again in it")
 
 
+def may_settle(plan: Plan, job: Job) -> bool:
+    """Tell whether what this pass already did to a job can be taken back, so that something else may be done."""
+    before = plan.books.touched.get(job)
+    return before is None or before.holds(job) or plan.books.can_return(job, before)
+
+
 def restart(plan: Plan, job: Job, where: Any, gpus: int | None = None) -> Placement | Blocked:
     """Start a job again that this pass stopped: in place nothing happened, elsewhere it is a migration.
 

@@ -264,7 +264,9 @@ class Plan:
 
     def freeable(self, job: Job) -> bool:
         """Tell whether a running job may be stopped or moved now."""
-        return job.state is RUNNING and job.demand.preemptible and self.now >= job.hold_until
+        if job.state is not RUNNING or not job.demand.preemptible or self.now < job.hold_until:
+            return False
+        return job not in self.books.touched or moves.may_settle(self, job)
 
     # -- reading: places ---------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sortedcontainers import SortedList
 
 from analysim.cluster.capacity import bits_of
 from analysim.jobs import Demand, Job, Option, Placement
-from analysim.plan.gathering import borrowing, gather, gpus_on, may_reclaim, pieces
+from analysim.plan.gathering import borrowing, fewest, gather, gpus_on, may_reclaim, pieces
 from analysim.plan.orders import Order
 from analysim.plan.queue import Entry
 from analysim.units import FOREVER
@@ -75,7 +75,7 @@ class Room:
             elif self._counts_only:
                 found = self._anywhere(job.demand, option, above)
             else:
-                found = self._on_nodes(job.demand, option, above)
+                found = self._on_nodes(job, option, above)
             if found:
                 return found
         return None
@@ -161,7 +161,8 @@ class Room:
                 chosen.remove(victim)
         return chosen
 
-    def _on_nodes(self, demand: Demand, option: Option, above: Any) -> list[Job] | None:
+    def _on_nodes(self, job: Job, option: Option, above: Any) -> list[Job] | None:
+        demand = job.demand
         self._refresh()
         refused = self._refused.get(demand)
         if refused is not None and refused[0] == self._changes and not above < refused[1]:
@@ -169,7 +170,7 @@ class Room:
         limit: Price = (0, above)
         for split in pieces(demand, option):
             if all(self._dearest_price(*piece) > limit for piece in split):
-                found = self._choose(demand, split, limit)
+                found = self._choose(job, option, split, limit)
                 if found:
                     return found
         if len(demand.options) == 1:
@@ -229,9 +230,13 @@ class Room:
         return prices
 
     def _last_first_on(self, node: int) -> list[Leaving]:
-        """Jobs that may be made to leave a node, last in the order first; those that share a GPU go together."""
+        """Jobs that may be made to leave a node, last in the order first; those that share a GPU go together.
+
+        Whose state takes time to save keeps its share meanwhile, which nobody can reserve: it makes no room.
+        """
         now = self._plan.now
         entry_of = self._index.entry_of
+        costs = self._books.costs.checkpoint_us
         going: list[Leaving] = []
         sharing: dict[int, list[Job]] = {}
         settles = FOREVER
@@ -246,7 +251,7 @@ class Room:
                 elif when < settles:
                     settles = when
         for jobs in sharing.values():
-            if all(job.demand.preemptible and self._settled_by(job, now) for job in jobs):
+            if all(job.demand.preemptible and not costs(job) and self._settled_by(job, now) for job in jobs):
                 key, rank, _ = min(entry_of[job.rank] for job in jobs)
                 going.append((key, rank, tuple(jobs)))
         if settles != FOREVER and not now < self._settles[node] <= settles:
@@ -259,8 +264,11 @@ class Room:
     def _settled_by(self, job: Job, now: int) -> bool:
         return max(job.hold_until, job.run_from + self._settled) <= now
 
-    def _choose(self, demand: Demand, split: list[tuple[int, int, int]], limit: Price) -> list[Job] | None:
+    def _choose(
+        self, job: Job, option: Option, split: list[tuple[int, int, int]], limit: Price
+    ) -> list[Job] | None:
         """Pick the dearest nodes for each piece; return the least that must leave them."""
+        demand = job.demand
         needs: dict[int, int] = {}
         victims: dict[int, Job] = {}
         for count, gpus, mask in split:
@@ -278,7 +286,31 @@ class Room:
                     break
             if found < count:
                 return None
-        return self._least(needs, victims)
+        kept = self._least(needs, victims)
+        if len(kept) > 1 and self._fewer_may_do(job, option, split, needs, kept):
+            return fewest(self._plan, job, kept)
+        return kept
+
+    def _fewer_may_do(
+        self, job: Job, option: Option, split: list[tuple[int, int, int]], needs: dict[int, int], victims: list[Job]
+    ) -> bool:
+        """Tell whether the job may start without one of the victims, though each is needed on the nodes chosen.
+
+        Pieces of two sizes may change places, another type of GPU or node may do, and so may other nodes that a
+        victim leaves. CPUs and memory are not counted when victims are spared by node.
+        """
+        several_types = len(option.node_types) > 1 and job.demand.gpus > option.largest
+        if len(split) > 1 or several_types or len(job.demand.options) > 1:
+            return True
+        beside: dict[int, int] = {}
+        for victim in victims:
+            if victim.demand.resources:
+                return True
+            for node, mask in victim.placement or ():
+                if node >= 0 and node not in needs:
+                    beside[node] = beside.get(node, 0) + mask.bit_count()
+        piece = split[0][1]
+        return any(self._books.claimable_on(node).bit_count() + count >= piece for node, count in beside.items())
 
     def _dearest(self, count: int, gpus: int, mask: int, taken: dict[int, int]) -> Iterator[tuple[Price, int]]:
         """Yield (price, node), the dearest first, up to a few more than are needed."""

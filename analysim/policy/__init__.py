@@ -7,6 +7,7 @@ from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.placement import Placer, RackFirst
 from analysim.policy.placers import PLACERS
@@ -17,11 +18,14 @@ __all__ = [
     "PLACERS",
     "Blocked",
     "Claim",
+    "Consolidation",
     "Duration",
     "ElasticOptions",
     "ElasticPolicy",
+    "IntoUsed",
     "Job",
     "Knowledge",
+    "MoveBudget",
     "Options",
     "Order",
     "Placement",
@@ -31,6 +35,8 @@ __all__ = [
     "RackFirst",
     "Shadow",
     "Trial",
+    "move_price",
+    "move_together",
     "seconds",
     "to_seconds",
 ]

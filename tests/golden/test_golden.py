@@ -24,6 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "migrate": {},
     "afs": {"interval": 60, "minimum_run": 60},
     "optimus": {"interval": 60, "minimum_run": 60},
+    "defragment": {"every": 100, "rest": 0},
 }
 ELASTIC = ("afs", "optimus")
 """Policies under which every job may run on one GPU to twice what it asks for, by Amdahl's law with 0.9."""
@@ -123,6 +124,18 @@ def test_migration_by_hand() -> None:
     assert ran.times("e")[0] == 260 < outcome("fifo").times("e")[0]
     moved = ran.decisions("migrate")
     assert moved[0][0] == 230 and moved[0][1] in ("b", "d")
+    assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
+
+
+def test_defragmentation_by_hand() -> None:
+    """At 110, e fits in total and on no node; b and d have two GPUs each, and a move of either costs 180 GPU-s of 600.
+
+    Both hold GPUs of a node that has two free. The first that lacks the fewest is node 0, where d is: it moves at
+    once to b's node, and e has its GPUs when d has saved, at 140.
+    """
+    ran = outcome("defragment")
+    assert ran.decisions("migrate")[0][:2] == (110, "d")
+    assert ran.times("e")[0] == 140
     assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
 
 

@@ -93,7 +93,8 @@ def traces(draw: st.DrawFn, most: int = 20, requests: bool = False, elastic: boo
     ids = draw(st.permutations(range(len(rows))))
     if elastic and draw(st.integers(0, 2)):
         for row in rows:
-            row |= draw(_sizes(row["gpu_milli"] // 1000, row["gpus_per_node"] or 1))
+            whole = row["gpu_milli"] // 1000 if row["gpu_milli"] % 1000 == 0 else 0
+            row |= draw(_sizes(whole, row["gpus_per_node"] or 1))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
 
 

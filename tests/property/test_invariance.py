@@ -35,6 +35,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
     "afs": ("afs", {"interval": 1, "minimum_run": 1}),
     "optimus": ("optimus", {"interval": 0, "minimum_run": 1, "powers": True}),
+    "defragment": ("defragment", {"every": 2, "look_every": 1, "rest": 3, "worth_per_node": 60, "moves_per_hour": 6}),
 }
 """Ours, with options of the size of the random traces' times."""
 
@@ -99,7 +100,7 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 # -- the unit of time ------------------------------------------------------------------------------------------
 
 TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us", "topology_wait_us")
-TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval")
+TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval", "every", "rest", "worth_per_node")
 
 
 def doubled_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +184,7 @@ def written(rows: pd.DataFrame, order: list[int], path: Path) -> pd.DataFrame:
     return read_trace(path).frame
 
 
-@pytest.mark.parametrize("name", ["fifo", "srtf", "preempt", "migrate"])
+@pytest.mark.parametrize("name", ["fifo", "srtf", "preempt", "migrate", "defragment"])
 def test_the_order_of_rows_changes_nothing(name: str, tmp_path: Path) -> None:
     rows, cluster = example(seed=3)
     order = list(range(len(rows)))

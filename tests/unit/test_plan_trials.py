@@ -264,6 +264,33 @@ def test_victims_that_turn_out_not_to_be_needed_are_spared() -> None:
     assert room(trace(*rows, job("new", 10, 9, 3)), FOUR) == ["a"]  # b would go first, but a alone is enough
 
 
+def test_a_gangs_other_nodes_count_when_victims_are_spared() -> None:
+    """v has two GPUs of node 0 and all of node 1, w the others of node 0: node 0 costs both, node 1 only v."""
+    rows = [job("f", 0, 2, 2), job("v", 1, 50, 6), job("w", 3, 50, 2)]
+    assert room(trace(*rows, job("new", 10, 9, 4)), flat_cluster(2, 4)) == ["v"]
+
+
+def test_the_pieces_of_a_gang_may_change_places_when_victims_are_spared() -> None:
+    """Whole nodes come first: node 0 for all of it and node 1 for the rest would cost a and b; b alone is enough."""
+    rows = [job("a", 0, 50, 2), job("b", 0, 50, 4)]
+    assert room(trace(*rows, job("new", 10, 9, 6)), flat_cluster(2, 4)) == ["b"]
+
+
+def test_victims_with_cpus_are_spared_too() -> None:
+    node = cluster({"n": {"gpus": 4, "cpus": 16, "memory_gb": 64}}, {"r": [("n", 1)]})
+    rows = [job("a", 0, 50, 3, cpus=9), job("b", 1, 50, 1, cpus=2)]
+    assert room(trace(*rows, job("new", 10, 9, 3, cpus=3)), node) == ["a"]
+    assert room(trace(*rows, job("new", 10, 9, 3, cpus=15)), node) == ["b", "a"]
+
+
+def test_many_victims_inside_a_quota_are_no_more_than_needed() -> None:
+    """All of p's 16 GPUs go, last first, before 12 are free; five of the nine small jobs are enough."""
+    rows = [job("large", 0, 50, 7, partition="p"), *(job(f"{name}", 1, 50, 1, partition="p") for name in range(9))]
+    new = job("new", 10, 9, 12, partition="p")
+    where = flat_cluster(1, 16, partitions=[{"name": "p", "limit": 16}, {"name": "q"}])
+    assert room(trace(*rows, new), where) == [*"87654", "large"]
+
+
 def test_nobody_at_or_below_the_limit_goes() -> None:
     rows = [job("a", 0, 50, 2), job("b", 1, 50, 2)]
     assert room(trace(*rows, job("new", 10, 9, 2)), FOUR, above=0) == ["b"]
