@@ -1,11 +1,14 @@
 """The one public door for policy authors: everything a policy file may import from this package."""
 
 from analysim.jobs import Job, Placement
+from analysim.plan.backlog import Candidates
 from analysim.plan.blocked import Blocked
+from analysim.plan.calendar import Calendar
 from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
+from analysim.policy.backfill import BackfillOptions
 from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.placement import PLACERS, Placer, RackFirst
 from analysim.units import MICROSECONDS, seconds, to_seconds
@@ -13,7 +16,10 @@ from analysim.units import MICROSECONDS, seconds, to_seconds
 __all__ = [
     "MICROSECONDS",
     "PLACERS",
+    "BackfillOptions",
     "Blocked",
+    "Calendar",
+    "Candidates",
     "Duration",
     "Job",
     "Knowledge",
