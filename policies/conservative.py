@@ -31,7 +31,7 @@ class Conservative(Policy):
     def schedule(self, plan: Plan) -> None:
         options = self.options
         calendar = plan.calendar(options.resolution, options.window)
-        walk = plan.candidates(failed=True)
+        walk = plan.candidates(limit=lambda demand: calendar.limit(demand, options.depth))
         for number, job in enumerate(walk, start=1):
             promise = options.depth is None or calendar.reserved_in(job.partition) < options.depth
             placed = calendar.reserve(job) if promise else calendar.start(job)

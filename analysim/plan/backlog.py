@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ class ShapeQueue:
         """Find the first job behind a rank that needs at most ``limit`` microseconds; None: there is none."""
         if not self._blocks:
             return None
-        first = self._place(rank)
+        first = self._place(rank) if rank >= 0 else 0
         for number in range(first, len(self._blocks)):
             block = self._blocks[number]
             if block.least > limit:
@@ -185,13 +185,14 @@ class Backlog:
 class Candidates:
     """One walk over waiting jobs in the order of arrival, whose next of a shape may be asked to need less time.
 
-    Jobs of a shape of which one failed to start are passed over, as in every walk, unless it is to go past ``failed``.
+    ``limit`` tells of a demand how long a job may need (microseconds) to be met at all; -1: none is. Without it, jobs
+    of a shape of which one failed to start are passed over, as in every walk.
     """
 
-    def __init__(self, plan: Plan, backlog: Backlog, failed: bool) -> None:
+    def __init__(self, plan: Plan, backlog: Backlog, limit: Callable[[Demand], int] | None) -> None:
         self._plan = plan
         self._backlog = backlog
-        self._failed = failed
+        self._limit = limit
         self._limits: dict[Demand, int] = {}
 
     def within(self, job: Job, limit: int) -> None:
@@ -199,29 +200,34 @@ class Candidates:
         self._limits[job.demand] = min(limit, self._limits.get(job.demand, FOREVER))
 
     def __iter__(self) -> Iterator[Job]:
-        books, limits = self._plan.books, self._limits
+        books, plan, most = self._plan.books, self._plan, self._most
         ahead: list[tuple[int, int, Job, Any]] = []
         for demand, queue in self._backlog.queues():
-            if not self._passes(demand) and (found := queue.after(-1, FOREVER)) is not None:
+            limit = most(demand)
+            if limit >= 0 and (found := queue.after(-1, limit)) is not None:
                 ahead.append((found[0], 0, found[1], queue))
         ahead.extend((job.rank, 1, job, None) for job in books.fresh if not self._backlog.hides(job))
         heapify(ahead)
         while ahead:
             rank, _, job, queue = heappop(ahead)
             demand = job.demand
-            limit = limits.get(demand, FOREVER)
-            if (limit == FOREVER or self._plan.needed(job) <= limit) and self._offers(job):
-                yield job
-                limit = limits.get(demand, FOREVER)
-            if queue is not None and not self._passes(demand) and (found := queue.after(rank, limit)) is not None:
+            limit = most(demand)
+            if limit < 0:
+                continue
+            if job.state is State.PENDING and job.barred != books.number:
+                needed = plan.needed(job) if limit < FOREVER else 0
+                if needed <= limit:
+                    yield job
+                    limit = most(demand)
+            if queue is not None and limit >= 0 and (found := queue.after(rank, limit)) is not None:
                 heappush(ahead, (found[0], 0, found[1], queue))
 
-    def _passes(self, demand: Demand) -> bool:
+    def _most(self, demand: Demand) -> int:
+        """How long a job of this demand may need now; -1: none is met."""
         books = self._plan.books
-        return demand.leaf.closed == books.number if self._failed else books.passes(demand)
-
-    def _offers(self, job: Job) -> bool:
-        books = self._plan.books
-        if not self._failed:
-            return books.offers(job)
-        return job.state is State.PENDING and job.barred != books.number and job.demand.leaf.closed != books.number
+        if demand.leaf.closed == books.number:
+            return -1
+        limit = self._limits.get(demand, FOREVER)
+        if self._limit is not None:
+            return min(limit, self._limit(demand))
+        return -1 if books.passes(demand) else limit

@@ -57,6 +57,7 @@ class Calendar:
         self._begins: SortedList = SortedList()
         self._changes: SortedList = SortedList()
         self._count: dict[str, int] = {}
+        self._overrun = -1
         self._bounds: dict[Demand, list[tuple[int, int]]] = {}
         self._pieces: dict[tuple[Demand, int, int], list[Piece]] = {}
         self._allowed: dict[tuple[Demand, int], Flags] = {}
@@ -74,6 +75,22 @@ class Calendar:
     def reserved_in(self, partition: str) -> int:
         """Count the reservations of a partition's jobs."""
         return self._count.get(partition, 0)
+
+    def limit(self, demand: Demand, depth: int | None) -> int:
+        """How long a job may need of which it is not known that it can neither start nor be promised; -1: none may.
+
+        A partition that has ``depth`` reservations gets no more; for ``Plan.candidates``.
+        """
+        plan = self._plan
+        horizon = plan.now
+        if depth is None or self.reserved_in(demand.leaf.name) < depth:
+            horizon = min(FOREVER, horizon + self._window)
+        elif demand.blocked_epoch == plan.books.epoch:
+            return -1
+        known = self._bounds.get(demand)
+        if known is None:
+            return FOREVER
+        return min((least - 1 for least, start in known if start > horizon), default=FOREVER)
 
     # -- deciding ------------------------------------------------------------------------------------------
 
@@ -143,7 +160,10 @@ class Calendar:
         if job.state is not State.RUNNING:
             self._profile = None  # it waits for GPUs that are being released: look anew in the next pass
             return
-        end = self._rounded(max(plan.ends(job), plan.now + 1))
+        ends = plan.ends(job)
+        end = self._rounded(max(ends, plan.now + 1))
+        if ends <= plan.now:
+            self._overrun = end
         self._enter(Booking(job, plan.now, end, self._sites.pairs(job.placement), job.option))
 
     def _enter(self, booking: Booking) -> None:
@@ -158,6 +178,8 @@ class Calendar:
         self._count[job.partition] = self._count.get(job.partition, 0) + 1
         self._plan.backlog.hide(job)
         self._count_in(booking, -1)
+        if self._begins[0][1] == job.rank:
+            self._arm()
 
     def _unbook(self, booking: Booking) -> None:
         job = booking.job
@@ -284,6 +306,15 @@ class Calendar:
 
     def refresh(self) -> None:
         """Bring the calendar to this pass: what ended early, who outlived an estimate, who is to start now."""
+        self._update()
+        self._arm()
+
+    def _arm(self) -> None:
+        """Ask for a pass when the next promise is due, but not while it waits for who has outlived an estimate."""
+        if self._begins and self._begins[0][0] > max(self._plan.now, self._overrun):
+            self._plan.wake_at(self._begins[0][0])
+
+    def _update(self) -> None:
         plan = self._plan
         if self._profile is None or not self._keep_up():
             self._make_anew()
@@ -339,20 +370,22 @@ class Calendar:
             if booking.job.state is not State.RUNNING or booking.job.stint != booking.stint:
                 continue
             booking.begin, booking.end = now, self._rounded(now + 1)
+            self._overrun = booking.end
             self._enter(booking)
         return int(self._profile.tables[0].min()) >= 0
 
     def _agrees(self) -> bool:
-        """Tell whether the calendar has free now what is free."""
+        """Tell whether as many GPUs are free as the calendar says."""
         assert self._profile is not None
-        found = self._sites.counts(self._plan.books.capacity)
+        capacity = self._plan.books.capacity
+        free = sum(
+            count * nodes.bit_count() for levels in capacity.levels for count, nodes in enumerate(levels) if nodes
+        )
         for begin, rank in self._begins:
             if begin > self._plan.now:
                 break
-            for site, count in self._reserved[rank].pairs:
-                if site >= 0:
-                    found[site] -= count
-        return bool((self._profile.tables[0][0] == found).all())
+            free -= self._reserved[rank].job.demand.gpus
+        return int(self._profile.tables[0][0].sum()) == free
 
     def _start_due(self) -> bool:
         """Start the jobs that were promised now; False: one does not fit."""

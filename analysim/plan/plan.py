@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import isfinite
 from typing import Any, NoReturn
@@ -11,7 +11,7 @@ from analysim.cluster.capacity import Capacity
 from analysim.cluster.partitions import Leaf
 from analysim.config.nodes import expand_names
 from analysim.errors import ConfigError, IllegalDecision, KnowledgeError
-from analysim.jobs import Job, Placement, State
+from analysim.jobs import Demand, Job, Placement, State
 from analysim.plan import moves, search
 from analysim.plan.backlog import Backlog, Candidates
 from analysim.plan.blocked import Blocked
@@ -140,7 +140,8 @@ class Plan:
     def needed(self, job: Job) -> int:
         """How long a waiting job would hold GPUs if it started: loading and the work left, as ``remaining`` has it."""
         costs = self.books.costs
-        return (costs.start_us if job.first_start < 0 else costs.restart_us(job)) + self.remaining(job)
+        loading = costs.start_us if job.first_start < 0 else costs.restart_us(job)
+        return loading + (self.remaining(job) if job._done or self._knowledge != 2 else int(job.estimate))
 
     def duration(self, job: Job) -> int:
         """Productive run time: of any job for an oracle, of completed jobs for history."""
@@ -325,12 +326,12 @@ class Plan:
             self.books.waiting_indexes[Order(_needed)] = self._backlog  # type: ignore[assignment]  # kept as an order is
         return self._backlog
 
-    def candidates(self, failed: bool = False) -> Candidates:
+    def candidates(self, limit: Callable[[Demand], int] | None = None) -> Candidates:
         """Walk waiting jobs that have no reservation, in order of arrival; ``within`` asks for shorter ones of a shape.
 
-        With ``failed`` also those whose like failed to start in this pass, as a reservation may be made for them.
+        ``limit`` says so from the beginning, as ``Calendar.limit`` does: how long a job of a demand may need.
         """
-        return Candidates(self, self.backlog, failed)
+        return Candidates(self, self.backlog, limit)
 
     def _room(self, by: Order, settled: int) -> Room:
         room = self._rooms.get((by, settled))

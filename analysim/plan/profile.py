@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysim.cluster.capacity import Capacity, bits_of, lowest_bits
+from analysim.cluster.capacity import Capacity, lowest_bits
 from analysim.jobs import Demand
 from analysim.plan.sites import Pairs, Piece, Sites
 
@@ -33,6 +33,7 @@ class Profile:
 
     def __init__(self, capacity: Capacity, sites: Sites, now: int) -> None:
         self.topology = capacity.topology
+        self._sizes = [len(levels) for levels in capacity.levels]
         self._first = 0
         self._last = 1
         size = len(sites.masks)
@@ -72,8 +73,8 @@ class Profile:
         """Count what a job holds from ``begin`` to ``end`` as free (sign 1) or as taken (sign -1)."""
         if begin >= end or pairs[0][0] < 0:
             return
-        first = self._cut(begin)
-        rows = slice(self._first + first, self._first + self._cut(end))
+        first, beyond = self._cut(begin), self._cut(end)
+        rows = slice(self._first + first, self._first + beyond)
         shares = [(self._tables[0], 1, 0)]
         if len(self._tables) > 1 and demand.resources:
             of_none = 0 if demand.gpus else 1
@@ -200,13 +201,13 @@ class Profile:
 
     def window(self, row: int, duration: int, now: Capacity | None) -> Window:
         """What is free on each node for a duration from a row on; of ``now`` are the GPUs that are free now."""
-        return Window(self.topology, self.least(row, duration), now)
+        return Window(self.topology, self.least(row, duration), self._sizes, now)
 
 
 class Window(Capacity):
     """What stays free on each node over a time, for a placement strategy to choose from; nothing can be taken of it."""
 
-    def __init__(self, topology: Any, least: list[npt.NDArray[Any]], now: Capacity | None) -> None:
+    def __init__(self, topology: Any, least: list[npt.NDArray[Any]], sizes: list[int], now: Capacity | None) -> None:
         self.topology = topology
         self.models_resources = len(least) > 1
         self._now = now
@@ -217,9 +218,8 @@ class Window(Capacity):
         for count in sets:
             flags = np.packbits(least[0] == count, bitorder="little")
             sets[count] = int.from_bytes(flags.tobytes(), "little")
-        for mask in topology.type_masks:
-            largest = max(topology.gpu_count[node] for node in bits_of(mask))
-            self.levels.append([sets.get(count, 0) & mask for count in range(largest + 1)])
+        for mask, size in zip(topology.type_masks, sizes, strict=True):
+            self.levels.append([sets.get(count, 0) & mask for count in range(size)])
         if self.models_resources:
             self.cpu_milli, self.memory_mb = least[1].tolist(), least[2].tolist()
 
