@@ -362,6 +362,7 @@ class Calendar:
         """Let jobs that outlived their estimates end any moment; False: somebody is promised what they hold."""
         assert self._profile is not None
         now = self._plan.now
+        extended = False
         while self._ends and self._ends[0][0] <= now:
             end, rank = self._ends.pop(0)
             booking = self._held.pop(rank)
@@ -372,7 +373,8 @@ class Calendar:
             booking.begin, booking.end = now, self._rounded(now + 1)
             self._overrun = booking.end
             self._enter(booking)
-        return int(self._profile.tables[0].min()) >= 0
+            extended = True
+        return not extended or int(self._profile.tables[0].min()) >= 0
 
     def _agrees(self) -> bool:
         """Tell whether as many GPUs are free as the calendar says."""

@@ -38,7 +38,7 @@ class Profile:
         self._last = 1
         size = len(sites.masks)
         self._times = np.empty(_FIRST_ROWS, np.int64)
-        self._tables: list[npt.NDArray[Any]] = [np.empty((_FIRST_ROWS, size), np.int32)]
+        self._tables: list[npt.NDArray[Any]] = [np.empty((_FIRST_ROWS, size), np.int32 if sites.pooled else np.int16)]
         self._tables[0][0] = sites.counts(capacity)
         if capacity.models_resources and not sites.pooled:
             for amounts in (capacity.cpu_milli, capacity.memory_mb):
@@ -164,10 +164,10 @@ class Profile:
         """Tell for each interval and site whether it has enough for so many GPUs of a demand."""
         tables = self.tables
         share = gpus if demand.gpus else 1
-        enough: Flags = tables[0][rows][:, piece.sites] >= gpus
+        enough: Flags = tables[0][rows][:, piece.columns] >= gpus
         if len(tables) > 1 and demand.resources:
-            enough &= tables[1][rows][:, piece.sites] >= share * demand.cpu_milli
-            enough &= tables[2][rows][:, piece.sites] >= share * demand.memory_mb
+            enough &= tables[1][rows][:, piece.columns] >= share * demand.cpu_milli
+            enough &= tables[2][rows][:, piece.columns] >= share * demand.memory_mb
         if piece.allowed is not None:
             enough &= piece.allowed[rows, None]
         return enough

@@ -19,14 +19,18 @@ Pairs = tuple[tuple[int, int], ...]
 class Piece:
     """What a gang asks of sites: of ``asks``, pairs (GPUs, sites that must have so many), each must hold.
 
-    ``sites`` are the eligible sites by index, ``total`` the least sum of the counts over ``asks`` (for gangs that
-    take any GPUs), ``allowed`` tells for each interval whether quotas admit the gang (None: always).
+    ``sites`` are the eligible sites by index (``columns`` the same, for tables), ``total`` the least sum of the counts
+    over ``asks`` (for gangs that take any GPUs), ``allowed`` tells for each interval whether quotas admit the gang
+    (None: always).
     """
 
-    __slots__ = ("allowed", "asks", "sites", "total")
+    __slots__ = ("allowed", "asks", "columns", "sites", "total")
 
     def __init__(self, sites: Any, asks: Sequence[tuple[int, int]], total: int = 0) -> None:
         self.sites: npt.NDArray[np.int64] = np.array(list(sites), np.int64)
+        at = self.sites
+        in_a_row = len(at) > 0 and int(at[-1] - at[0]) == len(at) - 1
+        self.columns: Any = slice(int(at[0]), int(at[-1]) + 1) if in_a_row else at  # a slice copies nothing
         self.asks = asks
         self.total = total
         self.allowed: npt.NDArray[np.bool_] | None = None
