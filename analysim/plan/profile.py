@@ -23,6 +23,7 @@ _PLENTY = 1 << 50
 """Free CPUs and memory of a node where they are not modelled."""
 
 _FIRST_ROWS = 64
+_MOST_NARROW = 32_000
 
 
 class Profile:
@@ -183,11 +184,12 @@ class Profile:
 
     def _fits(self, piece: Piece, demand: Demand, first: int, ends: Integers) -> Flags:
         rows = slice(first, int(ends[-1]))
-        numbers = np.arange(rows.stop - first)
+        narrow = np.int16 if rows.stop - first < _MOST_NARROW else np.int32
+        numbers = np.arange(rows.stop - first, dtype=narrow)
         total = np.zeros(len(ends), np.int64)
         fits = np.ones(len(ends), np.bool_)
         for gpus, count in piece.asks:
-            short = np.where(self._enough(piece, demand, gpus, rows), -1, numbers[:, None])
+            short = np.where(self._enough(piece, demand, gpus, rows), narrow(-1), numbers[:, None])
             np.maximum.accumulate(short, axis=0, out=short)  # the last interval so far in which a site lacks it
             sites = (short[ends - first - 1] < numbers[: len(ends), None]).sum(axis=1)
             total += sites

@@ -33,6 +33,9 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "srtf": ("srtf", {"factor": 1.2, "minimum_run": 1}),
     "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15, "look_every": 1}),
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
+    "easy": ("easy", {}),
+    "conservative": ("conservative", {}),
+    "conservative, depth": ("conservative", {"depth": 2}),
 }
 """Ours, with options of the size of the random traces' times."""
 
