@@ -204,8 +204,8 @@ class Calendar:
 
     # -- finding a place -------------------------------------------------------------------------------------
 
-    def _find(self, job: Job, before: int) -> tuple[int, Pairs, Option] | None:
-        """Find the earliest start before a time, and where; None: there is none."""
+    def _find(self, job: Job, before: int, among: set[int] | None = None) -> tuple[int, Pairs, Option] | None:
+        """Find the earliest start before a time, and where (``among`` some sites); None: there is none."""
         plan, demand = self._plan, job.demand
         if self._known_sites is None:
             counts_only = getattr(plan.placer, "counts_only", False)
@@ -222,6 +222,10 @@ class Calendar:
             first = profile.row_at(max(earliest, plan.now))
             beyond = int(profile.times.searchsorted(limit))
             for piece in self._pieces_of(demand, option):
+                if among is not None:
+                    piece = piece.among(among)
+                    if not len(piece.sites):
+                        continue
                 piece.allowed = self._admitted(demand, option)
                 for row in profile.starts(piece, demand, needed, first, beyond):
                     pairs = self._place(job, option, piece, row, needed)
@@ -243,7 +247,8 @@ class Calendar:
         missing = job.demand.gpus
         if not self._sites.pooled or not missing:
             now = plan.books.capacity if row == 0 else None
-            placed = plan.placer.place(profile.window(row, needed, now), job, option, option.mask)
+            mask = option.mask & piece.mask if piece.mask else option.mask
+            placed = plan.placer.place(profile.window(row, needed, now), job, option, mask)
             return None if placed is None else self._sites.pairs(placed)
         pairs = []
         least = profile.least(row, needed)[0]
@@ -458,7 +463,8 @@ class Calendar:
             if not freed.may_help(profile, booking, max(1, plan.needed(job)), self._sites.least(job.demand)):
                 continue
             self._unbook(booking)
-            found = self._find(job, booking.begin)
+            among = None if self._sites.counts_only else freed.sites_for(booking)
+            found = self._find(job, booking.begin, among)
             if found is None:
                 self._book(booking)
                 continue

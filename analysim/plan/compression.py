@@ -47,6 +47,17 @@ class Freed:
             longest = self._longest[gpus] = self._longest_run(profile, gpus)
         return needed <= longest
 
+    def sites_for(self, booking: Booking) -> set[int] | None:
+        """Sites on which a reservation of one site can move forward; None: it may be any."""
+        if self._everywhere or len(booking.pairs) != 1 or booking.job.demand.gpus > self._largest(booking):
+            return None
+        return {*self._until, booking.pairs[0][0]}
+
+    @staticmethod
+    def _largest(booking: Booking) -> int:
+        """GPUs of the smallest of the largest nodes among the types that a job may use: more need several nodes."""
+        return min(option.largest for option in booking.job.demand.options)
+
     def _longest_run(self, profile: Profile, gpus: int) -> int:
         """Longest time that any of the sites has so many GPUs free, of those that begin before it was to be free."""
         longest = 0

@@ -24,7 +24,7 @@ class Piece:
     (None: always).
     """
 
-    __slots__ = ("allowed", "asks", "columns", "sites", "total")
+    __slots__ = ("allowed", "asks", "columns", "mask", "sites", "total")
 
     def __init__(self, sites: Any, asks: Sequence[tuple[int, int]], total: int = 0) -> None:
         self.sites: npt.NDArray[np.int64] = np.array(list(sites), np.int64)
@@ -33,7 +33,16 @@ class Piece:
         self.columns: Any = slice(int(at[0]), int(at[-1]) + 1) if in_a_row else at  # a slice copies nothing
         self.asks = asks
         self.total = total
+        self.mask = 0
         self.allowed: npt.NDArray[np.bool_] | None = None
+
+
+    def among(self, sites: set[int]) -> Piece:
+        """Ask the same of some sites only; ``mask`` has them as a set."""
+        kept = [site for site in self.sites.tolist() if site in sites]
+        piece = Piece(kept, self.asks, self.total)
+        piece.mask = sum(1 << site for site in kept)
+        return piece
 
 
 class Sites:
