@@ -37,6 +37,10 @@ DECISIONS = ("start", "reserve", "preempt", "kill", "suspend", "cancel", "migrat
 """What a row of ``decisions`` can say."""
 
 
+TOPOLOGY_LEVELS = ("node", "nvlink", "rack", "pod")
+"""Parts of the physical tree that a gang can be asked to stay within."""
+
+
 @cache
 def read_gpu_ids(text: str) -> tuple[int, ...]:
     """Read the column ``gpu_ids`` of ``segments``: ``"0-3,6"`` is (0, 1, 2, 3, 6)."""

@@ -1,6 +1,6 @@
 """EASY backfilling: first come, first served, and who delays nobody at the head may go first."""
 
-from analysim.policy import Order, Plan, Policy, Shadow
+from analysim.policy import BackfillOptions, Blocked, Order, Plan, Policy, Shadow
 
 
 class Easy(Policy):
@@ -16,14 +16,23 @@ class Easy(Policy):
         "Lifka, 'The ANL/IBM SP scheduling system', JSSPP 1995; Mu'alem and Feitelson, 'Utilization, predictability, "
         "workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling', TPDS 12(6), 2001"
     )
+    Options = BackfillOptions
 
     ending = Order(lambda job, plan: plan.ends(job))
 
     def schedule(self, plan: Plan) -> None:
+        options = self.options
         promised: dict[str, Shadow] = {}
-        for job in plan.pending:
+        walk = plan.candidates()
+        for number, job in enumerate(walk, start=1):
             head = promised.get(job.partition)
             if head is not None:
-                plan.backfill(job, head)
+                placed = plan.backfill(job, head)
+                if isinstance(placed, Blocked) and placed.reason == "behind":
+                    walk.within(job, head.time - plan.now)
             elif not plan.start(job):
-                promised[job.partition] = plan.shadow(job, by=self.ending)
+                head = plan.shadow(job, by=self.ending, resolution=options.resolution)
+                if options.window is None or head.time <= plan.now + options.window:
+                    promised[job.partition] = head
+            if number == options.test:
+                return

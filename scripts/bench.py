@@ -170,7 +170,7 @@ def policies_of(case: Case) -> list[str]:
 def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Run one case under several policies; the bare loop before and after each."""
     frame, cluster = case.make(arguments)
-    frame["estimate_us"] = frame["duration_us"]
+    frame["estimate_us"] = frame["duration_us"]  # for policies that go by estimates
     bare = [bare_loop(frame) for _ in range(2)]
     rows = []
     for name in policies:

@@ -21,7 +21,7 @@ from analysim.errors import TraceError
 from analysim.jobs import Demand, Domains, Family, Job, Option, Workload
 from analysim.plan.search import place
 from analysim.policy.placers import PLACERS
-from analysim.traces.schema import TOPOLOGY_LEVELS
+from analysim.tables import TOPOLOGY_LEVELS
 from analysim.units import GPU_MILLI
 
 _KEY = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import isfinite
 from typing import Any, NoReturn
@@ -11,10 +11,12 @@ from analysim.cluster.capacity import Capacity
 from analysim.cluster.partitions import Leaf
 from analysim.config.nodes import expand_names
 from analysim.errors import ConfigError, IllegalDecision, KnowledgeError
-from analysim.jobs import Job, Placement, State
+from analysim.jobs import Demand, Job, Placement, State
 from analysim.plan import moves, search
+from analysim.plan.backlog import Backlog, Candidates
 from analysim.plan.blocked import Blocked
 from analysim.plan.books import Books
+from analysim.plan.calendar import Calendar
 from analysim.plan.gathering import gpus_on
 from analysim.plan.orders import Order
 from analysim.plan.room import Room
@@ -25,7 +27,7 @@ from analysim.plan.snapshot import Snapshot
 from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
 from analysim.speed import time_needed
-from analysim.units import SPEED_ONE
+from analysim.units import FOREVER, SPEED_ONE
 
 MODES = ("checkpoint", "kill", "suspend", "cancel")
 """How a job can be preempted."""
@@ -34,6 +36,10 @@ PENDING = State.PENDING
 RUNNING = State.RUNNING
 _HOLDING = (RUNNING, State.RESERVED, State.CHECKPOINTING)
 _LEVELS = {"none": 0, "history": 1, "estimate": 2, "oracle": 3, "record": 4}
+
+
+def _needed(job: Job, plan: Plan) -> int:
+    return plan.needed(job)
 
 
 class Plan:
@@ -64,6 +70,9 @@ class Plan:
         self.pending = PendingView(None, self)
         self._views: dict[Order | None, PendingView] = {None: self.pending}
         self._rooms: dict[tuple[Order, int], Room] = {}
+        self._backlog: Backlog | None = None
+        self._calendar: Calendar | None = None
+        self._calendar_of = -1
         books.face = self
 
     # -- reading: jobs -----------------------------------------------------------------------------------
@@ -131,6 +140,12 @@ class Plan:
             return job.ends
         left = self.remaining(job)
         return max(self.now, job.run_from) + (left if job.demand.elastic is None else time_needed(left, job.speed))
+
+    def needed(self, job: Job) -> int:
+        """How long a waiting job would hold GPUs if it started: loading and the work left, as ``remaining`` has it."""
+        costs = self.books.costs
+        loading = costs.start_us if job.first_start < 0 else costs.restart_us(job)
+        return loading + (self.remaining(job) if job._done or self._knowledge != 2 else int(job.estimate))
 
     def duration(self, job: Job) -> int:
         """Productive run time: of any job for an oracle, of completed jobs for history."""
@@ -309,11 +324,46 @@ class Plan:
             return None
         return self._room(by, settled).reclaim(job)
 
-    def shadow(self, job: Job, by: Order) -> Shadow:
-        """Find when a waiting job starts if running jobs end in ``by``, an order by ``plan.ends``; see ``backfill``."""
+    def shadow(self, job: Job, by: Order, resolution: int = 1) -> Shadow:
+        """Find when a waiting job starts if running jobs end in ``by``, an order by ``plan.ends``; see ``backfill``.
+
+        Times are rounded up to multiples of ``resolution`` microseconds.
+        """
         self._need("estimate", "plan.shadow")
         self._check_order(by)
-        return Shadow(self, job, by)
+        return Shadow(self, job, by, resolution)
+
+    def calendar(self, resolution: int = 1, window: int | None = None) -> Calendar:
+        """Reservations of waiting jobs, brought to this pass: jobs that were promised now have started.
+
+        Times are rounded up to multiples of ``resolution``; starts later than ``window`` from now (None: no bound) are
+        not promised; both in microseconds, the same in each pass. Not to be used in a trial.
+        """
+        self._need("estimate", "plan.calendar")
+        if self.books.journal is not None:
+            self.refuse(None, "the calendar cannot be used in a trial: what it promises is not undone")
+        if self._calendar is None:
+            self._calendar = Calendar(self, resolution, FOREVER if window is None else window)
+        if self._calendar_of != self.books.number:
+            self._calendar_of = self.books.number
+            self._calendar.refresh()
+        return self._calendar
+
+    @property
+    def backlog(self) -> Backlog:
+        """Waiting jobs by shape and by how long they need; for ``candidates``."""
+        if self._backlog is None:
+            self._need("estimate", "plan.candidates")
+            self._backlog = Backlog(self, self.books.waiting.values())
+            self.books.waiting_indexes[Order(_needed)] = self._backlog  # type: ignore[assignment]  # kept as an order is
+        return self._backlog
+
+    def candidates(self, limit: Callable[[Demand], int] | None = None) -> Candidates:
+        """Walk waiting jobs that have no reservation, in order of arrival; ``within`` asks for shorter ones of a shape.
+
+        ``limit`` says so from the beginning, as ``Calendar.limit`` does: how long a job of a demand may need.
+        """
+        return Candidates(self, self.backlog, limit)
 
     def _room(self, by: Order, settled: int) -> Room:
         room = self._rooms.get((by, settled))

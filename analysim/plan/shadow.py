@@ -23,14 +23,16 @@ class Shadow:
     ``time`` (microseconds) is that instant, ``FOREVER`` where nobody's end lets it start (it waits for quota).
     What is free then is kept as a whole, not as a number of extra GPUs: so a promise knows of gangs, GPU types,
     CPUs and memory; quotas are asked with what ends by then given back. Held for the pass it was made in.
+    Ends are rounded up to multiples of ``resolution`` microseconds.
     """
 
-    __slots__ = ("_capacity", "_gone", "_late", "_nodes", "_number", "_plan", "job", "time")
+    __slots__ = ("_capacity", "_gone", "_late", "_nodes", "_number", "_plan", "_resolution", "job", "time")
 
-    def __init__(self, plan: Plan, job: Job, by: Order) -> None:
+    def __init__(self, plan: Plan, job: Job, by: Order, resolution: int = 1) -> None:
         self.job = job
         self.time = FOREVER
         self._plan = plan
+        self._resolution = resolution
         self._number = plan.books.number
         self._capacity = plan.books.capacity.copy()
         self._gone: list[Job] = []
@@ -52,7 +54,7 @@ class Shadow:
         demand = job.demand
         if books.unclaimed and not (blocked := plan.fit(job)):
             return blocked  # GPUs that are being released would let it start later than now
-        if self._would_end(job) <= self.time:
+        if plan.now + plan.needed(job) <= self.time:
             placed = plan.start(job)
             if placed and books.tree.bounded:
                 self._note_gone(job)
@@ -75,9 +77,11 @@ class Shadow:
         demand = self.job.demand
         books = self._plan.books
         capacity = self._capacity
+        now = self._plan.now
         lacking = demand.gpus - sum(capacity.free_within(each.gpu_type, each.mask) for each in demand.options)
         with self._given_back():
             for ends, _, other in books.running_index(by).entries:
+                ends = self._rounded(max(ends, now))
                 if ends > self.time:
                     break  # of those that end at one instant, all are gone
                 assert other.placement is not None
@@ -87,8 +91,11 @@ class Shadow:
                 self._gone.append(other)
                 lacking -= other.demand.gpus
                 if lacking <= 0 and self.time == FOREVER and (place := self._place()) is not None:
-                    self.time = max(int(ends), self._plan.now)
+                    self.time = ends
                     self._nodes = sum(1 << node for node, _ in place if node >= 0)
+
+    def _rounded(self, time: int) -> int:
+        return time if self._resolution <= 1 else -(-time // self._resolution) * self._resolution
 
     @contextmanager
     def _given_back(self) -> Iterator[None]:
@@ -113,11 +120,6 @@ class Shadow:
             if placement is not None:
                 return placement
         return None
-
-    def _would_end(self, job: Job) -> int:
-        plan = self._plan
-        costs = plan.books.costs
-        return plan.now + (costs.start_us if job.first_start < 0 else costs.restart_us(job)) + plan.remaining(job)
 
     def _stands_beside(self, job: Job, placement: Placement, option: Option) -> bool:
         """Tell whether the promise can be kept with a job at a placement; if so, that is free no longer then."""

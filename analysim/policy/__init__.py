@@ -1,11 +1,14 @@
 """The one public door for policy authors: everything a policy file may import from this package."""
 
 from analysim.jobs import Job, Placement
+from analysim.plan.backlog import Candidates
 from analysim.plan.blocked import Blocked
+from analysim.plan.calendar import Calendar
 from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
+from analysim.policy.backfill import BackfillOptions
 from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
@@ -16,7 +19,10 @@ from analysim.units import MICROSECONDS, seconds, to_seconds
 __all__ = [
     "MICROSECONDS",
     "PLACERS",
+    "BackfillOptions",
     "Blocked",
+    "Calendar",
+    "Candidates",
     "Claim",
     "Consolidation",
     "Duration",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from analysim.tables import TOPOLOGY_LEVELS
 from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 Kind = Literal["id", "time", "duration", "gpus", "count", "amount", "integer", "flag", "text"]
@@ -31,9 +32,6 @@ class Column:
     required: bool = False
     choices: tuple[str, ...] = ()
 
-
-TOPOLOGY_LEVELS = ("node", "nvlink", "rack", "pod")
-"""Parts of the physical tree that a gang can be asked to stay within."""
 
 COLUMNS = (
     Column("job_id", "job_id", "id", "unique; integers if all are, else text"),

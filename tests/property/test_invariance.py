@@ -36,6 +36,9 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "afs": ("afs", {"interval": 1, "minimum_run": 1}),
     "optimus": ("optimus", {"interval": 0, "minimum_run": 1, "powers": True}),
     "defragment": ("defragment", {"every": 2, "look_every": 1, "rest": 3, "worth_per_node": 60, "moves_per_hour": 6}),
+    "easy": ("easy", {}),
+    "conservative": ("conservative", {}),
+    "conservative, depth": ("conservative", {"depth": 2}),
 }
 """Ours, with options of the size of the random traces' times."""
 

@@ -196,8 +196,8 @@ class Watched(shipped("easy")):  # type: ignore[misc]
         self.first: dict[str, int] = {}
         make = plan.shadow
 
-        def shadow(each: Any, by: Order) -> Any:
-            made = make(each, by)
+        def shadow(each: Any, by: Order, **given: Any) -> Any:
+            made = make(each, by, **given)
             self.first.setdefault(str(each.id), made.time)
             return made
 
