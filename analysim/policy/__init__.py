@@ -6,17 +6,23 @@ from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
+from analysim.policy.agenda import Agenda, Looks
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.levels import Levels
 from analysim.policy.placement import PLACERS, Placer, RackFirst
+from analysim.policy.shortest import RemainingService, ShortestFirst, ShortestOptions
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
 __all__ = [
     "MICROSECONDS",
     "PLACERS",
+    "Agenda",
     "Blocked",
     "Duration",
     "Job",
     "Knowledge",
+    "Levels",
+    "Looks",
     "Options",
     "Order",
     "Placement",
@@ -24,7 +30,10 @@ __all__ = [
     "Plan",
     "Policy",
     "RackFirst",
+    "RemainingService",
     "Shadow",
+    "ShortestFirst",
+    "ShortestOptions",
     "Trial",
     "seconds",
     "to_seconds",
