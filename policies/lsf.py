@@ -1,7 +1,8 @@
 """Fewest GPUs first."""
 
-from analysim.policy import Options, Order, Plan, Policy
 from pydantic import Field
+
+from analysim.policy import Options, Order, Plan, Policy
 
 
 class LsfOptions(Options):

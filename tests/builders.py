@@ -22,7 +22,7 @@ from analysim.tables import RunTables
 from analysim.traces.schema import OPTIONAL
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("fifo", "preempt", "migrate", "sjf", "srtf")
+SHIPPED = ("fifo", "preempt", "migrate", "sjf", "srtf", "srsf", "lsf", "las", "gittins", "lottery")
 FREE = Costs(checkpoint_s=0, restart_s=0)
 """Stopping and moving cost nothing."""
 

@@ -8,6 +8,7 @@ from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.agenda import Agenda, Looks
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.feedback import Feedback, FeedbackOptions
 from analysim.policy.levels import Levels
 from analysim.policy.placement import PLACERS, Placer, RackFirst
 from analysim.policy.shortest import RemainingService, ShortestFirst, ShortestOptions
@@ -19,6 +20,8 @@ __all__ = [
     "Agenda",
     "Blocked",
     "Duration",
+    "Feedback",
+    "FeedbackOptions",
     "Job",
     "Knowledge",
     "Levels",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from analysim.jobs import Job
+from analysim.jobs import Job, State
 from analysim.plan.plan import Plan
 
 
@@ -22,16 +22,21 @@ class Agenda:
         heappush(self._heap, (when, job.rank, job.stint, job))
 
     def due(self, now: int) -> Iterator[tuple[Job, int]]:
-        """Take out the jobs whose instant has come: (job, how often it started, stopped or moved since it was noted)."""
+        """Take out the jobs whose instant has come: (job, stints begun or ended since it was noted)."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             _, _, stint, job = heappop(heap)
             yield job, job.stint - stint
 
-    @property
-    def first(self) -> int | None:
-        """The next instant; None: there is none."""
-        return self._heap[0][0] if self._heap else None
+    def first(self, running: bool) -> int | None:
+        """Find the next instant of a job that still runs (or still waits) as when it was noted; None: there is none."""
+        heap = self._heap
+        while heap:
+            when, _, stint, job = heap[0]
+            if job.stint - stint <= running and (job.state is State.RUNNING) is running:
+                return when
+            heappop(heap)
+        return None
 
     def clear(self) -> None:
         """Forget all that was noted."""

@@ -21,7 +21,7 @@ class Levels:
     def __init__(self, thresholds: Sequence[int], promote: float) -> None:
         self._forgiven: dict[int, int] = {}
         self._promote = promote
-        self._rising = Agenda()
+        self.rising = Agenda()
         self.sinking = Agenda()
         self.set_thresholds(thresholds)
 
@@ -62,12 +62,12 @@ class Levels:
             return None
         wait = round(self._promote * self.service(job, plan) / max(job.gpus, 1)) - waited
         when = plan.now + max(wait, 0)
-        self._rising.note(when, job)
+        self.rising.note(when, job)
         return when
 
     def rise(self, plan: Plan) -> Iterator[Job]:
         """Forgive the waiting jobs whose instant to rise has come, and yield them, their keys read again."""
-        for job, since in list(self._rising.due(plan.now)):
+        for job, since in list(self.rising.due(plan.now)):
             if since == 0 and plan.placement(job) is None:
                 self._forgiven[job.rank] = plan.attained(job)
                 plan.rekey(job)

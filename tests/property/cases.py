@@ -111,5 +111,6 @@ def _jobs(draw: st.DrawFn) -> dict[str, Any]:
         "estimate_us": draw(st.integers(1, 30)) * STEP,
         "cancel_us": submit + draw(st.integers(0, 20)) * STEP if rare == 2 else -1,
         "checkpoint_us": draw(st.integers(0, 4)) * STEP if rare == 3 else -1,
+        "deadline_us": submit + draw(st.integers(0, 60)) * STEP if rare == 5 else -1,
         "restart_us": draw(st.integers(0, 4)) * STEP if rare == 4 else -1,
     }

@@ -1,0 +1,98 @@
+"""Multi-level feedback queues: what policies share that go by the service a job has had, in levels."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from analysim.jobs import Job
+from analysim.plan.orders import Order
+from analysim.plan.plan import Plan
+from analysim.policy.agenda import Looks
+from analysim.policy.base import Duration, Options, Policy
+from analysim.policy.levels import Levels
+from analysim.units import FOREVER
+
+
+class FeedbackOptions(Options):
+    """Levels of attained service, and what keeps preemption from thrashing and from starving anybody."""
+
+    thresholds: tuple[Duration, ...] = Field(
+        default=("3250s", "7200s"), validate_default=True, description="GPU-time at which a job sinks one level"
+    )
+    promote: float = Field(
+        default=8.0, ge=0, description="wait over time run at which a stopped job counts as new; 0: never"
+    )
+    minimum_run: Duration = Field(default="10m", validate_default=True, description="before a job may be stopped")
+
+
+class Feedback(Policy):
+    """Base: levels in the order of their ``place``, first started first inside one; who does not fit stops lower ones.
+
+    There is a pass at each instant at which a running job sinks or a stopped one rises while another waits.
+    """
+
+    attention = "news"
+    Options = FeedbackOptions
+
+    order = Order(lambda job, plan: plan.policy.rank(job, plan))
+    running = Order(lambda job, plan: plan.policy.enter(job, plan))
+
+    def begin(self, plan: Plan) -> None:
+        self._levels = Levels(self.options.thresholds, self.options.promote)
+        self._looks = Looks(self.options.minimum_run)
+        self._waited: dict[int, int] = {}
+
+    def place(self, level: int) -> int:
+        """Place of a level in the order; smaller goes first."""
+        return level
+
+    def bound(self, level: int) -> int:
+        """Place beyond which a job of this level may stop others."""
+        return level
+
+    def rank(self, job: Job, plan: Plan) -> tuple[int, int]:
+        """Place of a job's level, and when it first started; later than everything where it has not."""
+        started = job.first_start if job.first_start >= 0 else FOREVER
+        return (self.place(self._levels.level(job, plan)), started)
+
+    def enter(self, job: Job, plan: Plan) -> tuple[int, int]:
+        """Key of a running job, read when it begins to run and when it sinks; notes when it sinks next."""
+        self._levels.expect_to_sink(job, plan, plan.speed(job))
+        place, started = self.rank(job, plan)
+        return (place, min(started, plan.now))  # at its first start it starts now
+
+    def schedule(self, plan: Plan) -> None:
+        self._move(plan)
+        blocked = False
+        for job in plan.pending_by(self.order):
+            if not plan.start(job) and not self._make_room(plan, job):
+                blocked = True
+            elif job.stint:
+                self._waited[job.rank] = self._waited.get(job.rank, 0) + plan.waited(job)
+        for job in plan.requeued:
+            self._expect_to_rise(job, plan)
+        if blocked:
+            self._looks.again(plan)
+            self._wake(plan)
+
+    def _make_room(self, plan: Plan, job: Job) -> bool:
+        limit = (self.bound(self._levels.level(job, plan)), FOREVER)
+        victims = plan.room(job, by=self.running, above=limit, settled=self.options.minimum_run)
+        return bool(victims and plan.replace(victims, job))
+
+    def _move(self, plan: Plan) -> None:
+        for _ in self._levels.sink(plan):
+            pass  # its key is read again, which is all
+        for job in self._levels.rise(plan):
+            self._waited[job.rank] = -plan.waited(job)  # what it has waited until now is paid for
+
+    def _expect_to_rise(self, job: Job, plan: Plan) -> None:
+        if self._levels.level(job, plan) > 0:
+            self._levels.expect_to_rise(job, plan, self._waited.get(job.rank, 0))
+
+    def _wake(self, plan: Plan) -> None:
+        """Look when the next job sinks or rises."""
+        instants = (self._levels.sinking.first(running=True), self._levels.rising.first(running=False))
+        for when in instants:
+            if when is not None:
+                plan.wake_at(max(when, plan.now + 1))
