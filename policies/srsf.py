@@ -19,7 +19,7 @@ class Srsf(ShortestFirst):
 
     def begin(self, plan: Plan) -> None:
         super().begin(plan)
-        self.service = RemainingService()
+        self.service = RemainingService(least=self.options.minimum_run)
 
     def victims(self, plan: Plan, job: Job) -> list[Job] | None:
         service, settled = self.service, self.options.minimum_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from analysim.jobs import Job
+from analysim.jobs import Job, State
 from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.policy.agenda import Looks
@@ -20,9 +20,10 @@ class FeedbackOptions(Options):
         default=("3250s", "7200s"), validate_default=True, description="GPU-time at which a job sinks one level"
     )
     promote: float = Field(
-        default=8.0, ge=0, description="wait over time run at which a stopped job counts as new; 0: never"
+        default=32.0, ge=0, description="wait over time run at which a stopped job counts as new; 0: never"
     )
-    minimum_run: Duration = Field(default="10m", validate_default=True, description="before a job may be stopped")
+    minimum_run: Duration = Field(default="30m", validate_default=True, description="before a job may be stopped")
+    strict: bool = Field(default=False, description="who started first may stop who started later on its own level")
 
 
 class Feedback(Policy):
@@ -56,29 +57,46 @@ class Feedback(Policy):
         return (self.place(self._levels.level(job, plan)), started)
 
     def enter(self, job: Job, plan: Plan) -> tuple[int, int]:
-        """Key of a running job, read when it begins to run and when it sinks; notes when it sinks next."""
-        self._levels.expect_to_sink(job, plan, plan.speed(job))
+        """Key of a running job, read when it begins, when it has run ``minimum_run``, and each time it sinks from then on.
+
+        Until then it stops for nobody, so how low it stands does not matter. When the next comes is noted.
+        """
+        settled = job.run_from + self.options.minimum_run
+        if plan.now < settled:
+            self._levels.sinking.note(settled, job)
+        else:
+            self._levels.expect_to_sink(job, plan, plan.speed(job))
         place, started = self.rank(job, plan)
         return (place, min(started, plan.now))  # at its first start it starts now
 
     def schedule(self, plan: Plan) -> None:
+        for job in plan.requeued:
+            self._expect_to_rise(job, plan)
         self._move(plan)
         blocked = False
         for job in plan.pending_by(self.order):
-            if not plan.start(job) and not self._make_room(plan, job):
-                blocked = True
-            elif job.stint:
+            if not plan.start(job):
+                blocked = True  # it waits, or who was stopped for it
+                if not self._make_room(plan, job):
+                    continue
+            if job.stint:
                 self._waited[job.rank] = self._waited.get(job.rank, 0) + plan.waited(job)
-        for job in plan.requeued:
-            self._expect_to_rise(job, plan)
         if blocked:
             self._looks.again(plan)
             self._wake(plan)
 
     def _make_room(self, plan: Plan, job: Job) -> bool:
-        limit = (self.bound(self._levels.level(job, plan)), FOREVER)
+        place, started = self.rank(job, plan)
+        bound = self.bound(self._levels.level(job, plan))
+        limit = (bound, started if self.options.strict and bound == place else FOREVER)
         victims = plan.room(job, by=self.running, above=limit, settled=self.options.minimum_run)
-        return bool(victims and plan.replace(victims, job))
+        if not victims or not plan.replace(victims, job):
+            return False
+        for victim in victims:
+            wait = self._levels.rises_in(victim, plan)
+            if victim.state is State.PENDING and wait is not None:  # at no cost: it is heard of at the next pass only
+                plan.wake_at(plan.now + max(wait - self._waited.get(victim.rank, 0), 1))
+        return True
 
     def _move(self, plan: Plan) -> None:
         for _ in self._levels.sink(plan):
@@ -88,7 +106,7 @@ class Feedback(Policy):
 
     def _expect_to_rise(self, job: Job, plan: Plan) -> None:
         if self._levels.level(job, plan) > 0:
-            self._levels.expect_to_rise(job, plan, self._waited.get(job.rank, 0))
+            self._levels.expect_to_rise(job, plan, self._waited.get(job.rank, 0) + plan.waited(job))
 
     def _wake(self, plan: Plan) -> None:
         """Look when the next job sinks or rises."""

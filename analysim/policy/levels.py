@@ -42,7 +42,7 @@ class Levels:
         return plan.attained(job) - self._forgiven.get(job.rank, 0)
 
     def expect_to_sink(self, job: Job, plan: Plan, speed: float = 1.0) -> None:
-        """Note when a job that runs from now on, at a speed, sinks; while it loads its state it runs from later on."""
+        """Note when a job that runs from now on, at a speed, sinks."""
         service = self.service(job, plan)
         level = bisect_right(self._thresholds, service)
         if level < len(self._thresholds) and job.gpus:
@@ -56,14 +56,15 @@ class Levels:
                 plan.rekey(job)
                 yield job
 
-    def expect_to_rise(self, job: Job, plan: Plan, waited: int = 0) -> int | None:
-        """Note, and return, when a job that begins to wait rises, if it has waited so long before; None: never."""
-        if not self._promote:
-            return None
-        wait = round(self._promote * self.service(job, plan) / max(job.gpus, 1)) - waited
-        when = plan.now + max(wait, 0)
-        self.rising.note(when, job)
-        return when
+    def rises_in(self, job: Job, plan: Plan) -> int | None:
+        """How long a stopped job has to wait until it counts as new; None: for ever."""
+        return round(self._promote * self.service(job, plan) / max(job.gpus, 1)) if self._promote else None
+
+    def expect_to_rise(self, job: Job, plan: Plan, waited: int = 0) -> None:
+        """Note when a job that waits now, and has waited so long already, counts as new."""
+        wait = self.rises_in(job, plan)
+        if wait is not None:
+            self.rising.note(plan.now + max(wait - waited, 0), job)
 
     def rise(self, plan: Plan) -> Iterator[Job]:
         """Forgive the waiting jobs whose instant to rise has come, and yield them, their keys read again."""

@@ -52,28 +52,28 @@ class RemainingService:
     """Running jobs in classes of the service they have left: remaining time times GPUs, in GPU-microseconds.
 
     What a job has left falls with its GPUs, so two jobs of different size change places as time passes, and no key
-    that is read once orders them. They are kept in classes, two for each doubling. A job that fell into a lower
-    class is entered there by ``settle``, when a pass asks; until then it only counts for more than it has.
+    that is read once orders them. They are kept in classes, two for each doubling; what has ``least`` or less left is
+    one class. A job that fell into a lower class is entered there by ``settle``, when a pass asks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: int) -> None:
         self._falling = Agenda()
+        self._least = max(least, 1)
 
     @staticmethod
     def left(job: Job, plan: Plan) -> int:
         """Service that a job has left, by what the policy may know of durations."""
         return plan.remaining(job) * job.gpus
 
-    @staticmethod
-    def class_of(service: int) -> int:
-        """Class c holds the services s with 2^(c - 1) <= s^2 < 2^c."""
-        return (service * service).bit_length()
+    def class_of(self, service: int) -> int:
+        """Class c holds the services s with 2^(c - 1) <= s^2 < 2^c; the lowest also what is less."""
+        return (max(service, self._least) ** 2).bit_length()
 
     def enter(self, job: Job, plan: Plan) -> int:
         """Key of an order of running jobs: the class of a job; when it falls out of it is noted."""
         service = self.left(job, plan)
         found = self.class_of(service)
-        if found > 1:
+        if found > self.class_of(0):
             least = isqrt((1 << found - 1) - 1) + 1  # the smallest service in the class
             left_then = (least - 1) // job.gpus
             speed = plan.speed(job)
