@@ -101,7 +101,7 @@ class Deadline(Policy):
         return late
 
     def _held(self, plan: Plan, partition: str) -> tuple[int, int, int, list[tuple[int, int]]]:
-        """Count GPUs that are free, and that best-effort jobs would give up; how long that takes; ends of the others."""
+        """Count GPUs that are free, and that best-effort jobs would give up; how long that takes; ends of others."""
         view = plan.partition(partition)
         idle = int(min(view.capacity, view.quota))
         stoppable = cost = 0

@@ -12,7 +12,10 @@ class Srtf(ShortestFirst):
 
     name = "srtf"
     knowledge = "oracle"
-    source = "Schrage, 'A proof of the optimality of the shortest remaining processing time discipline', Op. Res. 16, 1968"
+    source = (
+        "Schrage, 'A proof of the optimality of the shortest remaining processing time discipline', "
+        "Operations Research 16, 1968"
+    )
 
     shortest = Order(lambda job, plan: plan.remaining(job))
     latest = Order(lambda job, plan: plan.ends(job))

@@ -60,7 +60,8 @@ def _row(name: str, path: Path) -> dict[str, Any]:
         policy = load_policy(str(path))
     except AnalysimError as error:
         told = f"cannot be loaded: {error.message}"
-        return {"name": name, "title": told, "knowledge": "-", "source": "", "about": told, "options": {}, "path": str(path)}
+        facts = {"name": name, "title": told, "knowledge": "-", "source": "", "about": told, "options": {}}
+        return {**facts, "path": str(path)}
     return {**_facts(policy), "name": name, "path": str(path)}
 
 

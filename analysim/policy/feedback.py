@@ -57,7 +57,7 @@ class Feedback(Policy):
         return (self.place(self._levels.level(job, plan)), started)
 
     def enter(self, job: Job, plan: Plan) -> tuple[int, int]:
-        """Key of a running job, read when it begins, when it has run ``minimum_run``, and each time it sinks from then on.
+        """Key of a running job, read when it begins, when it has run ``minimum_run``, and each time it sinks later.
 
         Until then it stops for nobody, so how low it stands does not matter. When the next comes is noted.
         """

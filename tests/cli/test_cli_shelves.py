@@ -35,7 +35,7 @@ def test_policies_are_listed_with_what_they_may_know(analysim: Command) -> None:
         "patience": "duration",
     }
     assert options["lottery"]["tickets"]["type"] == "equal or priority"
-    assert (options["las"]["minimum_run"]["default"], options["migrate"]["max_moves"]["type"]) == (600, "integer")
+    assert (options["las"]["minimum_run"]["default"], options["migrate"]["max_moves"]["type"]) == (1800, "integer")
 
 
 def test_a_broken_policy_is_listed_as_broken(analysim: Command, here: Path) -> None:

@@ -71,7 +71,7 @@ def test_ever_more_queues_are_foreground_background() -> None:
         mass = survival_of_two_kinds(size - width / 2) - survival_of_two_kinds(size + width / 2)
         expected += mass * (size + LOAD * square / share) / share
     cuts = tuple(0.05 * place for place in range(1, 200)) + tuple(10.0 + place for place in range(50))
-    found = feedback_mean_response(LOAD, survival_of_two_kinds, cuts[::4] + (60.0,), 90.0)
+    found = feedback_mean_response(LOAD, survival_of_two_kinds, (*cuts[::4], 60.0), 90.0)
     assert found == pytest.approx(expected, rel=0.03)
 
 

@@ -67,7 +67,7 @@ def test_who_was_drawn_and_does_not_fit_closes_its_partition() -> None:
     seen = set()
     for seed in range(30):
         ran = run(rows, flat_cluster(1, 4), "lottery", options={"seed": seed})
-        starts = {name: start for name, start in ran.jobs["first_start_time_s"].items()}
+        starts = dict(ran.jobs["first_start_time_s"].items())
         passed = [name for name, start in starts.items() if name.startswith("n") and start < starts["wide"]]
         seen.add(len(passed))
         if not passed:
