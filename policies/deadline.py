@@ -1,10 +1,14 @@
 """Earliest deadline first with admission: deadlines that are promised are kept, by the estimates."""
 
+from bisect import insort
 from heapq import heapify, heappop, heappush
 
 from pydantic import Field
 
 from analysim.policy import Duration, Job, Options, Order, Plan, Policy
+
+Promise = tuple[int, int, int, int, Job]
+"""An admitted job that waits: deadline, rank, GPUs, estimate, and the job."""
 
 
 class DeadlineOptions(Options):
@@ -37,7 +41,7 @@ class Deadline(Policy):
 
     def begin(self, plan: Plan) -> None:
         self._admitted: dict[int, int] = {}
-        self._waiting: dict[str, dict[int, Job]] = {}
+        self._waiting: dict[str, list[Promise]] = {}
         self._reserved: dict[int, Job] = {}
         self._saved_by = plan.now
 
@@ -55,7 +59,6 @@ class Deadline(Policy):
             if not plan.start(job) and not (admitted and self._make_room(plan, job)):
                 plan.close(job.partition)
             elif admitted:
-                del self._waiting[job.partition][job.rank]
                 self._reserved[job.rank] = job
 
     def _make_room(self, plan: Plan, job: Job) -> bool:
@@ -68,36 +71,36 @@ class Deadline(Policy):
 
     def _consider(self, plan: Plan, job: Job, deadline: int) -> None:
         """Admit a job unless it, or one that would be in time without it, would be late."""
-        kept = self._waiting.get(job.partition, {})
-        waiting = {rank: other for rank, other in kept.items() if other.state.value == "pending"}
-        self._waiting[job.partition] = waiting
-        self._admitted[job.rank] = deadline
-        late = self._late(plan, job.partition, [*waiting.values(), job])
-        if late and (job.rank in late or late - self._late(plan, job.partition, [*waiting.values()])):
-            del self._admitted[job.rank]
+        kept = self._waiting.get(job.partition, [])
+        waiting = [promise for promise in kept if promise[-1].state.value == "pending"]
+        asked = (deadline, job.rank, job.gpus, plan.remaining(job), job)
+        late = {job.rank}
+        if plan.now + plan.remaining(job) <= deadline:
+            late = self._late(plan, job.partition, sorted([*waiting, asked]))
+        if late and (job.rank in late or late - self._late(plan, job.partition, waiting)):
             plan.note("not admitted", job.rank)
         else:
-            waiting[job.rank] = job
+            self._admitted[job.rank] = deadline
+            insort(waiting, asked)
+        self._waiting[job.partition] = waiting
 
-    def _late(self, plan: Plan, partition: str, jobs: list[Job]) -> set[int]:
+    def _late(self, plan: Plan, partition: str, promises: list[Promise]) -> set[int]:
         """Find who is late, by rank, if they start one by one, by deadline, each as soon as it finds its GPUs."""
         idle, stoppable, cost, ends = self._held(plan, partition)
-        ahead = sorted(jobs, key=lambda job: (self._admitted[job.rank], job.rank))
         late: set[int] = set()
-        now = plan.now
-        for place, job in enumerate(ahead):
-            while idle + stoppable < job.gpus and ends:
-                now, gpus = heappop(ends)
-                idle += gpus
-            if idle + stoppable < job.gpus:
-                return late | {other.rank for other in ahead[place:]}
-            start = now if job.gpus <= idle else now + cost
-            end = max(start, self._saved_by) + plan.remaining(job)
-            if end > self._admitted[job.rank] - self.options.margin:
-                late.add(job.rank)
-            taken = min(idle, job.gpus)
-            idle, stoppable = idle - taken, stoppable - (job.gpus - taken)
-            heappush(ends, (end, job.gpus))
+        now, margin, saved_by = plan.now, self.options.margin, self._saved_by
+        for place, (deadline, rank, gpus, work, _) in enumerate(promises):
+            while idle + stoppable < gpus and ends:
+                now, freed = heappop(ends)
+                idle += freed
+            if idle + stoppable < gpus:
+                return late | {other[1] for other in promises[place:]}
+            end = max(now if gpus <= idle else now + cost, saved_by) + work
+            if end > deadline - margin:
+                late.add(rank)
+            taken = min(idle, gpus)
+            idle, stoppable = idle - taken, stoppable - (gpus - taken)
+            heappush(ends, (end, gpus))
         return late
 
     def _held(self, plan: Plan, partition: str) -> tuple[int, int, int, list[tuple[int, int]]]:

@@ -215,6 +215,8 @@ def example(seed: int, jobs: int = 60) -> tuple[pd.DataFrame, ClusterConfig]:
             priority=dice.randint(0, 2),
             tenant=dice.choice(["x", "y", "z"]),
             preemptible=dice.random() < 0.8,
+            estimate=dice.randint(1, 15),
+            deadline=dice.randint(20, 60),
         )
         for number in range(jobs)
     ]
