@@ -471,6 +471,12 @@ class Job:
         return self.source.priority[self.rank]
 
     @property
+    def deadline(self) -> int | None:
+        """When the job should have ended, in microseconds; None where the trace does not say."""
+        deadline = self.source.amount("deadline_us", self.rank)
+        return deadline if deadline >= 0 else None
+
+    @property
     def preemptible(self) -> bool:
         """Whether the job may be stopped or moved."""
         return self.demand.preemptible

@@ -1,12 +1,14 @@
 """First in, first out."""
 
+from pydantic import Field
+
 from analysim.policy import Options, Plan, Policy
 
 
 class FifoOptions(Options):
-    """``skip``: whether later jobs may pass one that does not fit."""
+    """Whether the order is strict."""
 
-    skip: bool = False
+    skip: bool = Field(default=False, description="whether later jobs may pass one that does not fit")
 
 
 class Fifo(Policy):
@@ -14,6 +16,7 @@ class Fifo(Policy):
 
     name = "fifo"
     attention = "room"
+    source = "Slurm's sched/builtin: strict order in each partition; with skip, 'fit job first' of Tiresias' simulator"
     Options = FifoOptions
 
     def schedule(self, plan: Plan) -> None:

@@ -1,11 +1,8 @@
 """Preemption without knowledge of durations: priorities, attained service, and reclaim of quota."""
 
-from bisect import bisect_right
-from heapq import heappop, heappush
-
 from pydantic import Field
 
-from analysim.policy import Duration, Job, Options, Order, Plan, Policy
+from analysim.policy import Duration, Job, Levels, Looks, Options, Order, Plan, Policy
 
 
 class PreemptOptions(Options):
@@ -37,37 +34,30 @@ class Preempt(Policy):
     order = Order(lambda job, plan: plan.policy.rank(job, plan))
 
     def begin(self, plan: Plan) -> None:
-        self._forgiven: dict[int, int] = {}
-        self._sinking: list[tuple[int, int, int, Job]] = []
-        self._rising: list[tuple[int, int, int, Job]] = []
-        self._next_look = 0
-        self._thresholds = self.options.thresholds
-        self._entry_level = bisect_right(self._thresholds, 0)
+        self._levels = Levels(self.options.thresholds, self.options.promote)
+        self._looks = Looks(self.options.look_every)
 
     def rank(self, job: Job, plan: Plan) -> tuple[int, int, int]:
         """Class and level of a job: tier of its partition, priority, level; smaller goes first."""
-        level = self._entry_level if job.stint == 0 else bisect_right(self._thresholds, self._service(job, plan))
-        return (-job.tier, -job.priority, level)
-
-    def _service(self, job: Job, plan: Plan) -> int:
-        return plan.attained(job) - self._forgiven.get(job.rank, 0)
+        return (-job.tier, -job.priority, self._levels.level(job, plan))
 
     def schedule(self, plan: Plan) -> None:
-        self._move_levels(plan)
+        levels = self._levels
+        for moves in (levels.sink, levels.rise):
+            for _ in moves(plan):
+                pass  # the keys are read again, which is all
         blocked = False
         for job in plan.pending_by(self.order):
             if plan.start(job) or self._make_room(plan, job):
-                self._expect_to_sink(job, plan)
+                levels.expect_to_sink(job, plan)
                 continue
             blocked = True
             if plan.waited(job) >= self.options.patience:
                 plan.close(job.partition)
         for job in plan.requeued:
-            wait = round(self.options.promote * self._service(job, plan) / max(job.gpus, 1))
-            heappush(self._rising, (plan.now + wait, job.rank, job.stint, job))
-        if blocked and self.options.look_every and self._next_look <= plan.now:
-            self._next_look = plan.now + self.options.look_every  # by then somebody may have settled, sunk or risen
-            plan.wake_at(self._next_look)
+            levels.expect_to_rise(job, plan)
+        if blocked:
+            self._looks.again(plan)
 
     def _make_room(self, plan: Plan, job: Job) -> bool:
         settled = self.options.minimum_run
@@ -75,23 +65,3 @@ class Preempt(Policy):
         if not victims:
             victims = plan.reclaim(job, by=self.order, settled=settled)
         return bool(victims and plan.replace(victims, job))
-
-    def _expect_to_sink(self, job: Job, plan: Plan) -> None:
-        service = self._service(job, plan)
-        level = bisect_right(self._thresholds, service)
-        if level < len(self._thresholds) and job.gpus:
-            run = -(-(self._thresholds[level] - service) // job.gpus)
-            heappush(self._sinking, (plan.now + run, job.rank, job.stint, job))
-
-    def _move_levels(self, plan: Plan) -> None:
-        """Sink running jobs that have had their service, raise stopped ones that waited long enough."""
-        while self._sinking and self._sinking[0][0] <= plan.now:
-            _, _, stint, job = heappop(self._sinking)
-            if job.stint == stint + 1 and plan.placement(job) is not None:
-                plan.rekey(job)
-                self._expect_to_sink(job, plan)
-        while self._rising and self._rising[0][0] <= plan.now:
-            _, _, stint, job = heappop(self._rising)
-            if job.stint == stint and plan.placement(job) is None:
-                self._forgiven[job.rank] = plan.attained(job)
-                plan.rekey(job)

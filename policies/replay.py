@@ -26,6 +26,7 @@ class Replay(Policy):
 
     name = "replay"
     knowledge = "record"
+    source = "the recorded starts and nodes of the trace itself"
 
     due = Order(lambda job, plan: plan.policy.rank(job, plan))
 

@@ -1,12 +1,14 @@
 """Shortest job first, by the true durations."""
 
+from pydantic import Field
+
 from analysim.policy import Options, Order, Plan, Policy
 
 
 class SjfOptions(Options):
-    """``skip``: whether longer jobs may pass one that does not fit."""
+    """Whether the order is strict."""
 
-    skip: bool = False
+    skip: bool = Field(default=False, description="whether longer jobs may pass one that does not fit")
 
 
 class Sjf(Policy):
@@ -15,6 +17,7 @@ class Sjf(Policy):
     name = "sjf"
     attention = "room"
     knowledge = "oracle"
+    source = "Smith, 'Various optimizers for single-stage production', Naval Research Logistics Quarterly 3, 1956"
     Options = SjfOptions
 
     shortest = Order(lambda job: job.duration)

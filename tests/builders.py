@@ -22,7 +22,10 @@ from analysim.tables import RunTables
 from analysim.traces.schema import OPTIONAL
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ("fifo", "preempt", "migrate", "defragment", "sjf", "srtf", "afs", "optimus")
+SHIPPED = (
+    *("fifo", "preempt", "migrate", "defragment", "sjf", "srtf", "srsf", "lsf", "las", "gittins", "lottery"),
+    *("afs", "optimus"),
+)
 FREE = Costs(checkpoint_s=0, restart_s=0)
 """Stopping and moving cost nothing."""
 

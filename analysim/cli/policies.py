@@ -43,9 +43,8 @@ def list_policies(as_json: options.Json = False, debug: options.Debug = False) -
     if as_json:
         print_json(rows)
     else:
-        print_table(
-            [["name", "knowledge", "what it does"], *([*map(str, row.values())][:3] for row in rows)], left=3
-        )
+        table = [[row["name"], row["knowledge"], row["title"]] for row in rows]
+        print_table([["name", "knowledge", "what it does"], *table], left=3)
 
 
 def _shelf() -> list[tuple[str, Path]]:
@@ -60,17 +59,31 @@ def _row(name: str, path: Path) -> dict[str, Any]:
     try:
         policy = load_policy(str(path))
     except AnalysimError as error:
-        return {
-            "name": name,
-            "knowledge": "-",
-            "about": f"cannot be loaded: {error.message}",
-            "path": str(path),
-        }
-    return {"name": name, "knowledge": policy.knowledge, "about": _first_line(policy), "path": str(path)}
+        told = f"cannot be loaded: {error.message}"
+        facts = {"name": name, "title": told, "knowledge": "-", "source": "", "about": told, "options": {}}
+        return {**facts, "path": str(path)}
+    return {**_facts(policy), "name": name, "path": str(path)}
 
 
-def _first_line(policy: type[Policy]) -> str:
-    return (inspect.getdoc(policy) or "").split("\n")[0]
+def _facts(policy: type[Policy]) -> dict[str, Any]:
+    """What a policy says of itself; ``title`` is the first sentence of its docstring."""
+    about = inspect.getdoc(policy) or ""
+    return {
+        "name": policy.name,
+        "title": re.split(r"(?<=[.])\s", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0],
+        "knowledge": policy.knowledge,
+        "source": policy.source,
+        "about": about,
+        "options": {key: _option(policy, key) for key in policy.Options.model_fields},
+        "path": inspect.getfile(policy),
+    }
+
+
+def _option(policy: type[Policy], option: str) -> dict[str, Any]:
+    from analysim.config.dumping import type_written
+
+    field = policy.Options.model_fields[option]
+    return {"type": type_written(field), "default": _default(policy, option), "description": field.description or ""}
 
 
 @policies.command()
@@ -78,32 +91,19 @@ def show(name: str, as_json: options.Json = False, debug: options.Debug = False)
     """Show what a policy does, what it may know, and its options with their defaults."""
     from analysim.policy.loading import load_policy
 
-    policy = load_policy(name)
-    chosen = [
-        {"option": key, "default": _default(policy, key), "about": field.description or ""}
-        for key, field in policy.Options.model_fields.items()
-    ]
+    facts = _facts(load_policy(name))
     if as_json:
-        facts = {"name": policy.name, "knowledge": policy.knowledge, "source": policy.source}
-        print_json(
-            {
-                **facts,
-                "about": inspect.getdoc(policy) or "",
-                "options": chosen,
-                "path": inspect.getfile(policy),
-            }
-        )
+        print_json(facts)
         return
-    print(f"{policy.name} (knowledge: {policy.knowledge})\n")
-    print(inspect.getdoc(policy) or "")
-    if policy.source:
-        print(f"\nSource: {policy.source}")
-    print(f"File: {inspect.getfile(policy)}")
-    if chosen:
+    print(f"{facts['name']} (knowledge: {facts['knowledge']})\n")
+    print(facts["about"])
+    if facts["source"]:
+        print(f"\nSource: {facts['source']}")
+    print(f"File: {facts['path']}")
+    if facts["options"]:
         print()
-        print_table(
-            [["option", "default", "about"], *(list(map(str, each.values())) for each in chosen)], left=3
-        )
+        table = [[key, *map(str, option.values())] for key, option in facts["options"].items()]
+        print_table([["option", "type", "default", "about"], *table], left=4)
 
 
 def _default(policy: type[Policy], option: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -29,6 +30,25 @@ def as_written(model: BaseModel, *, defaults: bool = True) -> dict[str, Any]:
 def write_value(value: Any, field: FieldInfo, *, defaults: bool = True) -> Any:
     """Give the value of a model's field as a user would write it."""
     return _written(value, _is_duration(field), defaults)
+
+
+def type_written(field: FieldInfo) -> str:
+    """Name the type of a model's field as a user would: ``duration``, ``boolean``, the choices."""
+    return _type_name(field.annotation, _is_duration(field))
+
+
+def _type_name(annotation: Any, duration: bool) -> str:
+    kinds = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return " or ".join(map(str, kinds))
+    if get_origin(annotation) in (tuple, list):
+        return f"list of {_type_name(kinds[0], duration)}"
+    if annotation is DurationUs:
+        return "duration"
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join(_type_name(kind, duration) for kind in kinds)
+    names = {bool: "boolean", int: "duration" if duration else "integer", float: "number", str: "text"}
+    return names.get(annotation, "none" if annotation is NoneType else str(getattr(annotation, "__name__", annotation)))
 
 
 def _is_duration(field: FieldInfo) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysim.metrics.fairness import measure_fairness
 from analysim.metrics.fragmentation import MEASURES, average_fragmentation
-from analysim.metrics.integers import NEVER, Integers, Record, exact_sum
+from analysim.metrics.integers import COMPLETED, NEVER, Integers, Record, exact_sum, to_microseconds
 from analysim.metrics.interval import Interval
 from analysim.metrics.job_figures import Figure, count_moves, count_states, job_figures
 from analysim.metrics.steps import Grid
@@ -46,10 +46,24 @@ def summarise(tables: RunTables, measure: tuple[float, float] | None = None) -> 
         "fragmentation": _fragmentation(record, interval),
         "fairness": measure_fairness(record, with_gpus),
         **count_moves(jobs, chosen),
+        **_deadlines(record, chosen),
         **_gpu_hours(work),
         "cpu_jobs": _cpu_jobs(record, chosen[jobs.gpus[chosen] == 0]),
         "measured": {"from_s": interval.from_us / MICROSECONDS, "to_s": interval.to_us / MICROSECONDS},
     }
+
+
+def _deadlines(record: Record, chosen: Integers) -> Summary:
+    """How many jobs had a deadline and how many of those completed by it; nothing where none had any."""
+    table = record.jobs.table
+    if "deadline_s" not in table.columns:
+        return {}
+    deadline_us = to_microseconds(table["deadline_s"])[chosen]
+    given = deadline_us != NEVER
+    if not given.any():
+        return {}
+    met = given & (record.jobs.state[chosen] == COMPLETED) & (record.jobs.end_us[chosen] <= deadline_us)
+    return {"deadlines": int(given.sum()), "deadlines_met": int(met.sum())}
 
 
 def _offered_load(record: Record) -> float | None:

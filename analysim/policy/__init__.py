@@ -8,17 +8,22 @@ from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
+from analysim.policy.agenda import Agenda, Looks
 from analysim.policy.backfill import BackfillOptions
 from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
+from analysim.policy.feedback import Feedback, FeedbackOptions
+from analysim.policy.levels import Levels
 from analysim.policy.placement import Placer, RackFirst
 from analysim.policy.placers import PLACERS
+from analysim.policy.shortest import RemainingService, ShortestFirst, ShortestOptions
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
 __all__ = [
     "MICROSECONDS",
     "PLACERS",
+    "Agenda",
     "BackfillOptions",
     "Blocked",
     "Calendar",
@@ -28,9 +33,13 @@ __all__ = [
     "Duration",
     "ElasticOptions",
     "ElasticPolicy",
+    "Feedback",
+    "FeedbackOptions",
     "IntoUsed",
     "Job",
     "Knowledge",
+    "Levels",
+    "Looks",
     "MoveBudget",
     "Options",
     "Order",
@@ -39,7 +48,10 @@ __all__ = [
     "Plan",
     "Policy",
     "RackFirst",
+    "RemainingService",
     "Shadow",
+    "ShortestFirst",
+    "ShortestOptions",
     "Trial",
     "move_price",
     "move_together",

@@ -19,6 +19,23 @@ def test_policies_are_listed_with_what_they_may_know(analysim: Command) -> None:
     assert (rows["sjf"], rows["easy"], rows["replay"]) == ("oracle", "estimate", "record")
     listed = json.loads(analysim("policies", "list", "--json").stdout)
     assert [row["name"] for row in listed] == sorted(rows)
+    for row in listed:
+        assert set(row) == {"name", "title", "knowledge", "source", "about", "options", "path"}
+        assert row["title"].endswith(".") and row["source"], row["name"]
+        assert " ".join(row["about"].split()).startswith(row["title"])
+        for option in row["options"].values():
+            assert set(option) == {"type", "default", "description"}
+            assert option["type"] and option["description"], row["name"]
+    options = {row["name"]: row["options"] for row in listed}
+    assert {name: option["type"] for name, option in options["preempt"].items()} == {
+        "thresholds": "list of duration",
+        "minimum_run": "duration",
+        "look_every": "duration",
+        "promote": "number",
+        "patience": "duration",
+    }
+    assert options["lottery"]["tickets"]["type"] == "equal or priority"
+    assert (options["las"]["minimum_run"]["default"], options["migrate"]["max_moves"]["type"]) == (1800, "integer")
 
 
 def test_a_broken_policy_is_listed_as_broken(analysim: Command, here: Path) -> None:
@@ -34,7 +51,10 @@ def test_a_policy_is_shown_with_its_options(analysim: Command) -> None:
     assert text.startswith("fifo (knowledge: none)\n")
     assert "skip" in text
     facts = json.loads(analysim("policies", "show", "fifo", "--json").stdout)
-    assert {"option": "skip", "default": False, "about": facts["options"][0]["about"]} in facts["options"]
+    assert (facts["title"], facts["source"]) != ("", "")
+    assert facts["title"] in text and facts["source"] in text
+    skip = {"type": "boolean", "default": False, "description": "whether later jobs may pass one that does not fit"}
+    assert facts["options"] == {"skip": skip}
 
 
 def test_a_new_policy_runs_as_it_is(analysim: Command, here: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from analysim.clusters import load_cluster
 from analysim.traces import read_trace
-from tests.builders import Outcome, run, shipped
+from tests.builders import SECOND, Outcome, run, shipped
 
 HERE = Path(__file__).parent
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -27,9 +27,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "defragment": {"every": 100, "rest": 0},
     "easy": {},
     "conservative": {},
+    "srsf": {"minimum_run": 60},
+    "lsf": {},
+    "las": {"thresholds": [400, 2000], "minimum_run": 60, "promote": 2},
+    "gittins": {"thresholds": [400, 2000], "minimum_run": 60, "promote": 2, "completions": 3, "levels": 4},
+    "lottery": {},
+    "deadline": {},
 }
 ELASTIC = ("afs", "optimus")
 """Policies under which every job may run on one GPU to twice what it asks for, by Amdahl's law with 0.9."""
+DEADLINES_S = {"d": 850, "e": 700, "h": 1000}
 TABLES = {
     "jobs": [
         "job_id",
@@ -56,6 +63,10 @@ def outcome(policy: str) -> Outcome:
     if policy in ELASTIC:
         gpus = rows["gpu_milli"] // 1000
         rows = rows.assign(min_gpus=gpus.clip(upper=1), max_gpus=2 * gpus, throughput="amdahl:0.9", gpus_per_node=0)
+    if policy == "deadline":  # h, the most important, and e have to end soon; d cannot
+        rows = rows.assign(
+            deadline_us=[DEADLINES_S.get(name, -1e-6) * SECOND for name in rows["job_id"]],
+        ).astype({"deadline_us": int})
     return run(rows, load_cluster(HERE / "topology.yaml"), shipped(policy)(OPTIONS[policy]))
 
 

@@ -154,5 +154,6 @@ def _jobs(draw: st.DrawFn, requests: bool) -> dict[str, Any]:
         "topology_required": draw(st.sampled_from(["node", "rack"])) if requests and rare == 5 else "",
         "topology_preferred": draw(st.sampled_from(["node", "rack"])) if requests and rare == 0 else "",
         "topology_wait_us": draw(st.integers(-1, 10)) * STEP if requests else -1,
+        "deadline_us": submit + draw(st.integers(0, 60)) * STEP if rare == 5 else -1,
         "restart_us": draw(st.integers(0, 4)) * STEP if rare == 4 else -1,
     }

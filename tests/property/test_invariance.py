@@ -39,8 +39,17 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "easy": ("easy", {}),
     "conservative": ("conservative", {}),
     "conservative, depth": ("conservative", {"depth": 2}),
+    "srsf": ("srsf", {"factor": 1.2, "minimum_run": 1}),
+    "lsf": ("lsf", {}),
+    "las": ("las", {"thresholds": [12, 24], "minimum_run": 1, "promote": 2}),
+    "gittins": ("gittins", {"thresholds": [12, 24], "minimum_run": 1, "promote": 2}),
+    "gittins, learning": ("gittins", {"minimum_run": 1, "completions": 3, "levels": 4, "window": 12}),
+    "lottery": ("lottery", {"tickets": "priority"}),
+    "lottery, skip": ("lottery", {"skip": True}),
+    "deadline": ("deadline", {"margin": 1}),
+    "deadline, waiting": ("deadline", {"preemptive": False}),
 }
-"""Ours, with options of the size of the random traces' times."""
+"""Ours, with options of the size of the random traces' times; thresholds that all numbers of GPUs in them divide."""
 
 
 class Backfill(Policy):
@@ -102,8 +111,14 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 
 # -- the unit of time ------------------------------------------------------------------------------------------
 
-TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us", "topology_wait_us")
-TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval", "every", "rest", "worth_per_node")
+TIMES = (
+    *("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us", "deadline_us"),
+    "topology_wait_us",
+)
+TIME_OPTIONS = (
+    *("minimum_run", "patience", "thresholds", "look_every", "margin", "interval", "every", "rest"),
+    "worth_per_node",
+)
 
 
 def doubled_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -144,7 +159,11 @@ def twice(tables: RunTables) -> RunTables:
     return RunTables(**changed)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+ROUNDED = ("gittins, learning",)
+"""Policies that cut at services which the GPUs of a job do not divide: a rounded microsecond is not doubled."""
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES if name not in ROUNDED])
 @given(rows=traces(requests=True), cluster=clusters(speeds=False), placement=PLACEMENTS)
 def test_twice_the_time_in_everything_is_twice_the_time(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
@@ -187,7 +206,9 @@ def written(rows: pd.DataFrame, order: list[int], path: Path) -> pd.DataFrame:
     return read_trace(path).frame
 
 
-@pytest.mark.parametrize("name", ["fifo", "srtf", "preempt", "migrate", "defragment"])
+@pytest.mark.parametrize(
+    "name", ["fifo", "srtf", "preempt", "migrate", "defragment", "srsf", "las", "gittins, learning", "lottery"]
+)
 def test_the_order_of_rows_changes_nothing(name: str, tmp_path: Path) -> None:
     rows, cluster = example(seed=3)
     order = list(range(len(rows)))
@@ -213,6 +234,8 @@ def example(seed: int, jobs: int = 60) -> tuple[pd.DataFrame, ClusterConfig]:
             priority=dice.randint(0, 2),
             tenant=dice.choice(["x", "y", "z"]),
             preemptible=dice.random() < 0.8,
+            estimate=dice.randint(1, 15),
+            deadline=dice.randint(20, 60),
         )
         for number in range(jobs)
     ]

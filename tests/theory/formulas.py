@@ -1,7 +1,8 @@
 """Closed forms of queueing theory that the simulator is held against; times in units of the mean service time.
 
 Erlang C: Erlang (1917), in Gross and Harris, *Fundamentals of Queueing Theory*, 2.3. Priorities: Cobham (1954) and
-White and Christie (1958), there 3.4. SRPT: Schrage and Miller (1966).
+White and Christie (1958), there 3.4. SRPT: Schrage and Miller (1966). Feedback queues: Schrage, *The queue M/G/1 with
+feedback to lower priority queues* (1967); Kleinrock, *Queueing Systems* 2 (1976), 4.7.
 """
 
 from __future__ import annotations
@@ -82,6 +83,33 @@ def srpt_mean_response(load: float, density: Callable[[float], float], largest: 
         share, moment, reached = share + size * mass, moment + size**2 * mass, reached + mass
         waiting += width / (1 - rate * part)
     assert abs(reached - 1) < 1e-5 and abs(moment / second - 1) < 1e-4, "the integration is too coarse"
+    return response
+
+
+def feedback_mean_response(
+    load: float, survival: Callable[[float], float], thresholds: tuple[float, ...], largest: float
+) -> float:
+    """Mean time in system of M/G/1 with feedback queues, first come first served in each, lower ones stopped.
+
+    ``survival`` is P(S > x) of service times with mean 1 up to ``largest``. A job of size x that ends in the queue of
+    services from a to b takes (x + W) / (1 - rate * E min(S, a)), with W = rate * E min(S, b)^2 / (2 (1 - rate * E
+    min(S, b))). With ever more queues that is foreground-background (least attained service).
+    """
+    steps = 4_000
+    response = before = 0.0  # before: E min(S, a)
+    square = 0.0  # half of E min(S, b)^2, the integral of t P(S > t)
+    for a, b in zip((0.0, *thresholds), (*thresholds, largest), strict=True):
+        width = (b - a) / steps
+        middles = [a + (step + 0.5) * width for step in range(steps)]
+        tails = [survival(middle) for middle in middles]
+        upto = before + sum(tails) * width
+        square += sum(middle * tail for middle, tail in zip(middles, tails, strict=True)) * width
+        wait = load * square / (1 - load * upto)
+        ending = survival(a) - survival(b)
+        sizes = upto - before + a * survival(a) - b * survival(b)  # the mean of the sizes that end here, times ending
+        response += (sizes + ending * wait) / (1 - load * before)
+        before = upto
+    assert abs(before - 1) < 1e-4, "the mean is not 1, or the integration is too coarse"
     return response
 
 

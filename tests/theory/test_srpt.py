@@ -47,7 +47,7 @@ def responses(
     samples = []
     for seed in range(1, replications + 1):
         rows = queue.draw(seed, jobs, cut_end=True, service=service)
-        options = NO_HYSTERESIS if policy == "srtf" else {}
+        options = NO_HYSTERESIS if policy in ("srtf", "srsf") else {}
         outcome = queue.simulate(rows, shipped(policy)(options))
         samples.append(float(queue.measured(outcome.tables.jobs, cut_end=True)["jct_s"].mean()))
     verdict = judge(samples, theory)
@@ -65,9 +65,11 @@ def test_the_formula_gives_published_values() -> None:
         assert srpt_mean_response(load, lambda size: math.exp(-size), 40.0, 2.0) == pytest.approx(value, rel=1e-4)
 
 
-def test_the_mean_response_is_schrages() -> None:
+@pytest.mark.parametrize("policy", ["srtf", "srsf"])
+def test_the_mean_response_is_schrages(policy: str) -> None:
+    """On one GPU the remaining service is the remaining time."""
     service, theory = SERVICES["exponential"]
-    assert responses(service, theory, 0.15, 24).faults(0.15) == []
+    assert responses(service, theory, 0.15, 24, policy=policy).faults(0.15) == []
 
 
 def test_shortest_job_first_without_stopping_is_found() -> None:

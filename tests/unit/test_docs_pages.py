@@ -12,14 +12,14 @@ import analysim.policy
 from analysim.plan.plan import Plan
 from analysim.policy.loading import load_policy
 from analysim.tables import TABLE_NAMES
-from tests.builders import SHIPPED
 from tests.unit.docs_pages import PAGES, ROOT, blocks, run_page, tidy
 
 REFERENCE = ROOT / "docs/reference"
+POLICIES = sorted(path.stem for path in (ROOT / "policies").glob("*.py"))
 PROGRAMS = [
     page
     for page in PAGES
-    if page.parent.name in ("how-to", "reference")
+    if page.parent.name in ("how-to", "reference", "policies")
     and any(block.language in ("sh", "python") for block in blocks(page))
 ]
 
@@ -91,12 +91,14 @@ def test_the_policy_api_page_names_all_that_a_policy_may_use() -> None:
         assert re.search(rf"\b{name}\b", text), name
 
 
-@pytest.mark.parametrize("name", [*SHIPPED, "easy", "replay"])
-def test_the_page_on_policies_names_every_option(name: str) -> None:
-    own = REFERENCE / "policies" / f"{name}.md"
-    if own.exists():
-        section = own.read_text("utf-8")
-    else:
-        section = (REFERENCE / "policies.md").read_text("utf-8").split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
-    listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_page_of_a_policy_names_every_option(name: str) -> None:
+    page = (REFERENCE / "policies" / f"{name}.md").read_text("utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert listed == set(load_policy(name).Options.model_fields)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_page_on_policies_lists_each_with_what_it_may_know(name: str) -> None:
+    index = (REFERENCE / "policies.md").read_text("utf-8")
+    assert f"| [`{name}`](policies/{name}.md) | {load_policy(name).knowledge} |" in index
