@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Placement = tuple[tuple[int, int], ...]
 """Where a gang runs: pairs of (node index, bit mask of GPU indices on that node)."""
 
+Domains = tuple[tuple[int, ...], ...]
+"""Levels of the tree that are tried one after the other, each as the masks of its nodes, racks or pods."""
+
 NOWHERE = -1
 """Node index of a job that takes nothing which the cluster models."""
 
@@ -64,13 +67,13 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 class Option:
     """One GPU type that a demand may use: the eligible nodes and the accounts a start is charged to.
 
-    ``mask`` has a bit for each eligible node, ``largest`` is the most GPUs on one of them,
-    ``node_types`` are (GPUs a node, mask of the nodes with that many), largest first,
-    ``chains`` are the paths of accounts from the job's own partition up to the root, and
+    ``mask`` has a bit for each eligible node, ``allowed`` for those that would be but for the partition,
+    ``largest`` is the most GPUs on one of them, ``node_types`` are (GPUs a node, mask of the nodes with that many),
+    largest first, ``chains`` are the paths of accounts from the job's own partition up to the root, and
     ``bounded`` tells whether any of them can refuse.
     """
 
-    __slots__ = ("bounded", "chains", "gpu_type", "largest", "mask", "node_types")
+    __slots__ = ("allowed", "bounded", "chains", "gpu_type", "largest", "mask", "node_types")
 
     def __init__(
         self,
@@ -79,8 +82,10 @@ class Option:
         node_types: tuple[tuple[int, int], ...],
         chains: tuple[tuple[Account, ...], ...],
         bounded: bool,
+        allowed: int,
     ) -> None:
         self.gpu_type = gpu_type
+        self.allowed = allowed
         self.mask = mask
         self.node_types = node_types
         self.largest = max((size for size, _ in node_types), default=0)
@@ -91,8 +96,8 @@ class Option:
 class Family:
     """Demands that differ only in how much they ask: where one fails, every larger one fails too.
 
-    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota, ``lacking`` are demands that
-    failed for want of CPUs or memory; both hold while ``token`` is the books' own.
+    ``blocked_from`` is the smallest gang that failed for want of GPUs or quota (thousandths of GPUs), ``lacking`` are
+    demands that failed for want of CPUs or memory; both hold while ``token`` is the books' own.
     """
 
     __slots__ = ("blocked_from", "lacking", "token")
@@ -111,14 +116,14 @@ class Family:
             self.blocked_from = 1 << 62
             self.lacking = ()
         if for_gpus:
-            if demand.gpus < self.blocked_from:
-                self.blocked_from = demand.gpus
+            if demand.gpu_milli < self.blocked_from:
+                self.blocked_from = demand.gpu_milli
         elif len(self.lacking) < self._MOST:
             self.lacking += (demand,)
 
     def stops(self, demand: Demand) -> bool:
         """Tell whether a demand asks at least as much as one that failed."""
-        if demand.gpus >= self.blocked_from:
+        if demand.gpu_milli >= self.blocked_from:
             return True
         return any(demand.asks_as_much_as(other) for other in self.lacking)
 
@@ -134,10 +139,13 @@ class Family:
 class Demand:
     """What a job asks for; jobs with the same demand (the same *shape*) fit or fail together.
 
-    ``gpus`` are whole GPUs, ``per_node`` GPUs on each node (0: the gang rule decides),
+    ``gpus`` counts GPUs, ``share`` the thousandths taken of each (below 1000 only of one GPU),
+    ``per_node`` GPUs on each node (0: the gang rule decides),
     ``cpu_milli`` and ``memory_mb`` are per GPU (of the whole job when it has no GPUs).
-    ``plain`` tells that there is one GPU type to try and no quota to ask. ``blocked``, ``blocked_epoch``
-    and ``token`` are the plan's memory of its last failure.
+    ``plain`` tells that there is one GPU type to try and no quota to ask, ``simple`` that only whole GPUs count and
+    the gang rule decides, ``sharing`` that a share of one GPU is asked. ``blocked``, ``blocked_epoch``
+    and ``token`` are the plan's memory of its last failure. ``domains`` are the sets of nodes of which the gang has to
+    stay within one, by the levels tried in turn; after ``relax_us`` of waiting ``relaxed`` takes the demand's place.
 
     ``elastic`` tells on which other numbers of GPUs the job may run, None for a rigid one; ``sized`` gives the
     demand of a job that runs on so many. ``base`` is the demand that the job has when it waits again,
@@ -151,6 +159,7 @@ class Demand:
         "blocked",
         "blocked_epoch",
         "cpu_milli",
+        "domains",
         "elastic",
         "family",
         "gpu_milli",
@@ -163,7 +172,12 @@ class Demand:
         "pinned",
         "plain",
         "preemptible",
+        "relax_us",
+        "relaxed",
         "resources",
+        "share",
+        "sharing",
+        "simple",
         "tenant",
         "token",
         "user",
@@ -177,20 +191,25 @@ class Demand:
         options: tuple[Option, ...],
         family: Family,
         *,
+        share: int = GPU_MILLI,
         per_node: int = 0,
         cpu_milli: int = 0,
         memory_mb: int = 0,
         preemptible: bool = True,
         user: str = "",
         tenant: str = "",
+        domains: Domains | None = None,
     ) -> None:
         self.index = index
         self.gpus = gpus
-        self.gpu_milli = gpus * GPU_MILLI
+        self.share = share
+        self.gpu_milli = gpus * share
         self.per_node = per_node
         self.cpu_milli = cpu_milli
         self.memory_mb = memory_mb
+        self.sharing = gpus > 0 and share < GPU_MILLI
         self.resources = cpu_milli > 0 or memory_mb > 0
+        self.simple = gpus > 0 and not (self.sharing or self.resources or per_node)
         self.preemptible = preemptible
         self.leaf = leaf
         self.options = options
@@ -198,11 +217,14 @@ class Demand:
         self.user = user
         self.tenant = tenant
         self.pinned: Placement | None = None
+        self.domains = domains
+        self.relaxed: Demand | None = None
+        self.relax_us = 0
         self.elastic: Elasticity | None = None
         self.asked = gpus
         self.base = self
         self._twins: dict[int, Demand] = {}
-        self.plain = len(options) == 1 and not options[0].bounded
+        self.plain = len(options) == 1 and not options[0].bounded and domains is None
         self.blocked: Any = None
         self.blocked_epoch = -1
         self.token = -1
@@ -232,21 +254,25 @@ class Demand:
             self.leaf,
             self.options,
             Family(),
+            share=self.share,
             per_node=self.per_node,
             cpu_milli=self.cpu_milli,
             memory_mb=self.memory_mb,
             preemptible=self.preemptible,
             user=self.user,
             tenant=self.tenant,
+            domains=self.domains,
         )
         twin.elastic = self.elastic
         twin.asked = self.asked
+        if self.relaxed is not None:
+            twin.relaxed, twin.relax_us = self.relaxed.sized(gpus), self.relax_us
         return twin
 
     def asks_as_much_as(self, other: Demand) -> bool:
         """Tell whether this demand asks at least as much of everything as one of the same family."""
         return (
-            self.gpus >= other.gpus
+            self.gpu_milli >= other.gpu_milli
             and self.cpu_milli >= other.cpu_milli
             and self.memory_mb >= other.memory_mb
         )
@@ -272,6 +298,7 @@ class Workload:
         self.leaf_of: Integers = np.zeros(self.count, np.int64)
         self.rejections: dict[int, str] = {}
         self.elastic = False
+        self.relaxes = False
         self.has_cancels = bool((frame["cancel_us"].to_numpy() >= 0).any())
         self._columns: dict[str, npt.NDArray[Any]] = {}
 
@@ -378,7 +405,10 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs the gang asks for; an elastic job may run on others, which ``plan.gpus`` tells."""
+        """GPUs the gang asks for; 1 for a job that asks for a share of one, see ``gpu_milli``.
+
+        An elastic job may run on others, which ``plan.gpus`` tells.
+        """
         return self.demand.asked
 
     @property
@@ -397,6 +427,11 @@ class Job:
         """The most GPUs the job may run on."""
         elastic = self.demand.elastic
         return self.demand.asked if elastic is None else elastic.most
+
+    @property
+    def gpu_milli(self) -> int:
+        """Thousandths of GPUs asked for: 1000 for each GPU, fewer for a share of one."""
+        return self.demand.gpu_milli
 
     @property
     def per_node(self) -> int:

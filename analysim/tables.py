@@ -7,6 +7,7 @@ Times are float seconds on the trace's own clock, exact to the microsecond, so t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ because later clusters run them. Class 0 are the CPU jobs."""
 
 DECISIONS = ("start", "reserve", "preempt", "kill", "suspend", "cancel", "migrate", "blocked", "quota", "resize")
 """What a row of ``decisions`` can say."""
+
+
+@cache
+def read_gpu_ids(text: str) -> tuple[int, ...]:
+    """Read the column ``gpu_ids`` of ``segments``: ``"0-3,6"`` is (0, 1, 2, 3, 6)."""
+    ids: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        ids.extend(range(int(first), int(last or first) + 1))
+    return tuple(ids)
 
 
 @dataclass

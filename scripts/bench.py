@@ -2,7 +2,8 @@
 
 ``python scripts/bench.py`` prints a table, ``--json`` the list that machines read; ``--case`` and ``--policy`` may be
 repeated. CPU time, best of ``--repeat``; the bare loop runs before and after, and its best is what ratios refer to.
-The Venus cases need the public trace (``--venus FILE``); without it they are left out, and it is said.
+The Venus and Philly cases need the public traces (``--venus FILE``, ``--philly FILE``); without them they are left out,
+and it is said. Policies that go by estimates are given exact ones. ``ratio_to_fifo`` is there where fifo ran too.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.engine import Simulation
 from analysim.policy.loading import load_policy
-from analysim.shelf import find
+from analysim.shelf import find, list_shelf
 from analysim.traces import read_trace
 from analysim.traces.schema import OPTIONAL
 
 POLICIES = ("fifo", "sjf", "srtf", "preempt", "migrate")
 VENUS = Path(__file__).resolve().parents[2] / "shared/traces/helios/venus_gpu_jobs.csv.gz"
+PHILLY = VENUS.parents[1] / "philly/philly_sia.csv.gz"
+PHILLY_COLUMNS = {"submit_time": "timestamp"}
 VENUS_COLUMNS = {"submit_time": "arrival_s", "duration": "service_sec", "num_gpus": "gpu_count"}
 
 
@@ -43,6 +46,7 @@ class Case:
     name: str
     says: str
     make: Callable[[argparse.Namespace], tuple[pd.DataFrame, ClusterConfig]]
+    every_policy: bool = False
 
 
 def flat_cluster(gpus: int, cpus: int | None = None, memory_gb: int | None = None) -> ClusterConfig:
@@ -95,6 +99,10 @@ def _venus(topology: str) -> Callable[[argparse.Namespace], tuple[pd.DataFrame, 
     return make
 
 
+def _philly(arguments: argparse.Namespace) -> tuple[pd.DataFrame, ClusterConfig]:
+    return read_trace(arguments.philly, PHILLY_COLUMNS).frame, load_cluster(find("topologies", "philly-640"))
+
+
 def _flat(
     jobs: int, load: float, sizes: dict[int, float], durations: Callable[[Any, int], Any], shapes: int = 0
 ) -> Callable[[argparse.Namespace], tuple[pd.DataFrame, ClusterConfig]]:
@@ -109,7 +117,8 @@ CASES = {
     case.name: case
     for case in (
         Case("venus", "125,303 jobs of Venus, 1,064 GPUs: no queue to speak of", _venus("helios-venus")),
-        Case("venus-640", "125,303 jobs of Venus, 640 GPUs: a real queue", _venus("venus-640")),
+        Case("venus-640", "125,303 jobs of Venus, 640 GPUs: a real queue", _venus("venus-640"), True),
+        Case("philly-640", "82,247 jobs of Philly, 640 GPUs: a real queue", _philly, True),
         Case("million", "1,000,000 jobs, heavy tails, 4,096 GPUs, load 0.9", _flat(1_000_000, 0.9, MIX, _heavy)),
         Case("half-million", "the same with half the jobs", _flat(500_000, 0.9, MIX, _heavy)),
         Case("calm", "200,000 jobs, narrow durations, load 0.9", _flat(200_000, 0.9, PAIR, _narrow)),
@@ -152,9 +161,16 @@ def backlog(jobs: pd.DataFrame) -> int:
     return int((arrived - np.arange(len(starts))).max(initial=0))
 
 
+def policies_of(case: Case) -> list[str]:
+    """The policies that a case runs: a few, or every one on the shelf but ``replay``; fifo first."""
+    names = [name for name, _ in list_shelf("policies") if name != "replay"] if case.every_policy else POLICIES
+    return sorted(names, key=lambda name: name != "fifo")
+
+
 def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Run one case under several policies; the bare loop before and after each."""
     frame, cluster = case.make(arguments)
+    frame["estimate_us"] = frame["duration_us"]
     bare = [bare_loop(frame) for _ in range(2)]
     rows = []
     for name in policies:
@@ -178,6 +194,7 @@ def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> l
                 "ratio_to_bare_loop": 0.0,
                 "events": best.events,
                 "passes": best.passes,
+                "us_per_pass": round(best.cpu_seconds / max(best.passes, 1) * 1e6, 1),
                 "placements": best.books.placements,
                 "ledger_rows": len(tables.segments),
                 "preemptions": int(tables.jobs["preemptions"].sum()),
@@ -186,7 +203,9 @@ def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> l
                 "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024),
             }
         )
+    fifo = next((row["seconds"] for row in rows if row["policy"] == "fifo"), None)
     for row in rows:
+        row["ratio_to_fifo"] = round(row["seconds"] / fifo, 2) if fifo else None
         row["bare_loop_us_per_job"] = round(min(bare), 3)
         row["ratio_to_bare_loop"] = round(row["seconds"] / row["jobs"] * 1e6 / min(bare), 2)
     return rows
@@ -195,30 +214,32 @@ def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> l
 def show(rows: list[dict[str, Any]]) -> None:
     """Print rows as a table."""
     columns = (
-        ("case", 16), ("policy", 8), ("jobs", 9), ("seconds", 9), ("jobs_per_second", 15), ("bare_loop_us_per_job", 20),
-        ("ratio_to_bare_loop", 18), ("passes", 8), ("ledger_rows", 11), ("preemptions", 11), ("backlog", 8),
-        ("peak_memory_mb", 14),
-    )  # fmt: skip
-    print("  ".join(name.rjust(width) for name, width in columns))
+        *("case", "policy", "jobs", "seconds", "jobs_per_second", "bare_loop_us_per_job", "ratio_to_bare_loop"),
+        *("ratio_to_fifo", "passes", "us_per_pass", "ledger_rows", "preemptions", "backlog", "peak_memory_mb"),
+    )
+    widths = [max(len(name), *(len(str(row[name])) for row in rows)) for name in columns]
+    print("  ".join(name.rjust(width) for name, width in zip(columns, widths, strict=True)))
     for row in rows:
-        print("  ".join(str(row[name]).rjust(width) for name, width in columns), flush=True)
+        print("  ".join(str(row[name]).rjust(width) for name, width in zip(columns, widths, strict=True)), flush=True)
 
 
 def main() -> int:
     """Read the command line, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="default: all")
-    parser.add_argument("--policy", action="append", help="default: " + ", ".join(POLICIES))
+    parser.add_argument("--policy", action="append", help="default: those of the case")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--venus", type=Path, default=VENUS, help="the Venus job list, gzipped CSV")
+    parser.add_argument("--philly", type=Path, default=PHILLY, help="the Philly job list, gzipped CSV")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for name in arguments.case or list(CASES):
-        if name.startswith("venus") and not arguments.venus.exists():
-            print(f"{name} is left out: {arguments.venus} is not there", file=sys.stderr)
+        needed = {"venus": arguments.venus, "philly": arguments.philly}.get(name.split("-")[0])
+        if needed is not None and not needed.exists():
+            print(f"{name} is left out: {needed} is not there", file=sys.stderr)
             continue
-        measured = measure(CASES[name], arguments.policy or list(POLICIES), arguments)
+        measured = measure(CASES[name], arguments.policy or policies_of(CASES[name]), arguments)
         rows.extend(measured)
         if not arguments.json:
             print(f"\n{name}: {CASES[name].says}")

@@ -10,6 +10,7 @@ from analysim._version import __version__
 from analysim.cli.comparing import compare
 from analysim.cli.failures import Commands
 from analysim.cli.fidelity import fidelity
+from analysim.cli.placing import place
 from analysim.cli.plotting import plot
 from analysim.cli.policies import policies
 from analysim.cli.rerunning import rerun
@@ -29,7 +30,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     application.callback()(_root)
-    for command in (simulate, compare, fidelity, plot, rerun):
+    for command in (simulate, compare, place, fidelity, plot, rerun):
         application.command()(command)
     for name, group in (("policies", policies), ("topologies", topologies), ("trace", trace)):
         application.add_typer(group, name=name)

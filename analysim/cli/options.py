@@ -22,7 +22,12 @@ Topology = Annotated[
     ),
 ]
 Placement = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Where gangs go: pack, first, spread, random, rack or any.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where gangs go: pack, first, spread, random, rack, any, fgd, bestfit, dotprod, gpupacking or"
+        " gpuclustering.",
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of every random choice. Default: 0.")]
 Load = Annotated[

@@ -301,7 +301,7 @@ class PartitionTree:
 
     def narrow(self, option: Option, leaf: Leaf) -> None:
         """Let an option use the nodes that its partition has now."""
-        option.mask = leaf.nodes & self.topology.type_masks[option.gpu_type] if option.gpu_type >= 0 else leaf.nodes
+        option.mask = leaf.nodes & option.allowed
 
     def ever_nodes(self, leaf: Leaf) -> int:
         """Nodes that a partition has at any time."""

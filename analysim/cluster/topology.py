@@ -30,9 +30,47 @@ class Topology:
         self.memory_mb = [_scaled(node.type.memory_gb, MEGABYTES) for node in self.nodes]
         self.models_resources = any(value >= 0 for value in (*self.cpu_milli, *self.memory_mb))
         self.rack_of, self.rack_masks = _grouped([(node.pod, node.rack) for node in self.nodes])
+        self._domains: dict[str, tuple[int, ...]] = {"rack": tuple(self.rack_masks)}
         self.type_masks = [self._mask_of_type(number) for number in range(len(self.gpu_types))]
         self.all_nodes = (1 << self.size) - 1
         self.uniform = self.type_masks == [self.all_nodes]
+
+    def domains(self, level: str) -> tuple[int, ...]:
+        """Sets of nodes that make one ``node``, ``nvlink`` domain, ``rack`` or ``pod`` each, in file order.
+
+        An NVLink domain is a node, or ``nvlink_nodes`` nodes of one type that follow each other in a rack; nodes
+        without NVLink are in none. Nodes whose pod is not named are one pod.
+        """
+        if level not in self._domains:
+            make = {"node": self._single_nodes, "nvlink": self._nvlink_domains, "pod": self._pods}[level]
+            self._domains[level] = tuple(make())
+        return self._domains[level]
+
+    def _single_nodes(self) -> list[int]:
+        return [1 << node for node in range(self.size)]
+
+    def _pods(self) -> list[int]:
+        return _grouped([node.pod for node in self.nodes])[1]
+
+    def _nvlink_domains(self) -> list[int]:
+        places: dict[object, int] = {}
+        labels: list[object] = []
+        linked = [index for index, node in enumerate(self.nodes) if node.type.nvlink]
+        for index in linked:
+            node = self.nodes[index]
+            kind = (node.pod, node.rack, node.type_name)
+            place = places[kind] = places.get(kind, -1) + 1
+            labels.append((kind, place // node.type.nvlink_nodes))
+        found: dict[object, int] = {}
+        for index, label in zip(linked, labels, strict=True):
+            found[label] = found.get(label, 0) | 1 << index
+        return list(found.values())
+
+    def with_features(self, wanted: str) -> int:
+        """Nodes that have what is asked for: names joined by ``&``, alternatives by ``|`` (which binds weaker)."""
+        choices = [{name.strip() for name in choice.split("&")} for choice in wanted.split("|")]
+        offers = [set(node.type.features) for node in self.nodes]
+        return sum(1 << index for index, offer in enumerate(offers) if any(choice <= offer for choice in choices))
 
     def _number(self, node: ClusterNode) -> int:
         if node.type.gpus == 0:

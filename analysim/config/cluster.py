@@ -21,6 +21,8 @@ class NodeType(Model):
     cpus: PositiveFloat | None = None
     memory_gb: PositiveFloat | None = None
     nvlink: bool = False
+    nvlink_nodes: PositiveInt = Field(default=1, description="nodes of a rack that one NVLink domain spans")
+    features: list[str] = Field(default=[], description="what jobs may ask for by name")
     intra_node_gbps: PositiveFloat | None = None
 
 
@@ -144,4 +146,16 @@ class Costs(Model):
         return self
 
 
-PlacementName = Literal["pack", "first", "spread", "random", "rack", "any"]
+PlacementName = Literal[
+    "pack",
+    "first",
+    "spread",
+    "random",
+    "rack",
+    "any",
+    "fgd",
+    "bestfit",
+    "dotprod",
+    "gpupacking",
+    "gpuclustering",
+]

@@ -5,6 +5,7 @@ All of it is decided once per distinct demand, so a million rows cost as much as
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,17 @@ from analysim.cluster.topology import Topology
 from analysim.config.run import RunConfig
 from analysim.elastic import COLUMNS as ELASTIC
 from analysim.elastic import Elasticity, bounds, check_elastic, parse_curve
-from analysim.jobs import Demand, Family, Job, Option, Workload
-from analysim.policy.placement import PLACERS
+from analysim.errors import TraceError
+from analysim.jobs import Demand, Domains, Family, Job, Option, Workload
+from analysim.plan.search import place
+from analysim.policy.placers import PLACERS
+from analysim.traces.schema import TOPOLOGY_LEVELS
 from analysim.units import GPU_MILLI
 
-_KEY = ["leaf", "gpu_milli", "gpus", "per_node", "gpu_type", "cpu_milli", "memory_mb", "preemptible", "user", "tenant"]
+_KEY = [
+    *("leaf", "gpu_milli", "gpus", "per_node", "gpu_type", "features", "cpu_milli", "memory_mb", "preemptible"),
+    *("required", "preferred", "relax_us", "user", "tenant"),
+]
 
 
 class Admission:
@@ -36,7 +43,7 @@ class Admission:
         self._config = config
         self._empty = Capacity(topology)
         self._families: dict[tuple[object, ...], Family] = {}
-        self._options: dict[tuple[int, str], tuple[Option, ...] | str] = {}
+        self._options: dict[tuple[int, str, str], tuple[Option, ...] | str] = {}
 
     def admit(self, frame: pd.DataFrame) -> Workload:
         """Assign every row its demand; rows that can never run get a reason instead."""
@@ -56,6 +63,8 @@ class Admission:
             demand, reason = self._demand(len(workload.demands), row)
             if workload.elastic and row.min_gpus:
                 demand.elastic = self._elasticity(demand, row)
+                if demand.relaxed is not None:
+                    demand.relaxed.elastic = demand.elastic
             number_of.append(-1 if reason else len(workload.demands))
             reason_of.append(reason)
             if not reason:
@@ -67,6 +76,10 @@ class Admission:
             workload.rejections[rank] = reason
             workload.demand_of[rank] = -1
         for demand in workload.demands:
+            if demand.relaxed is not None:
+                workload.relaxes = True
+                workload.demands.append(demand.relaxed)
+                demand.relaxed.index = len(workload.demands) - 1
             for option in demand.options:
                 self._tree.narrow(option, demand.leaf)
         workload.work_us = self._work(frame, workload, leaves)
@@ -111,6 +124,11 @@ class Admission:
         shapes = pd.DataFrame({"leaf": leaves, "gpus": gpus, "gpu_milli": gpu_milli})
         shapes["per_node"] = np.where(gpus > 0, frame["gpus_per_node"].to_numpy(np.int64), 0)
         shapes["gpu_type"] = np.where(gpus > 0, frame["gpu_type"].to_numpy(object), "")
+        shapes["features"] = frame["features"].to_numpy(object)
+        for name in ("required", "preferred"):
+            shapes[name] = np.where(gpus > 0, frame[f"topology_{name}"].to_numpy(object), "")
+        waits = np.maximum(frame["topology_wait_us"].to_numpy(np.int64), 0)
+        shapes["relax_us"] = np.where(shapes["preferred"] != "", waits, 0)
         for column in ("cpu_milli", "memory_mb"):
             asked = frame[column].to_numpy(np.int64) if modelled else np.zeros(len(frame), np.int64)
             shapes[column] = -(-asked // np.maximum(gpus, 1))
@@ -140,59 +158,93 @@ class Admission:
         leaf: Leaf = self._tree.all[row.leaf]
         gpus = int(row.gpus)
         gpu_type = str(row.gpu_type)
-        options = self._options_of(leaf, gpu_type) if gpus else self._cpu_options(leaf)
-        per_node = int(row.per_node)
+        features = str(row.features)
+        options = self._options_of(leaf, gpu_type, features) if gpus else self._cpu_options(leaf, features)
+        per_node = int(row.per_node) if row.gpu_milli >= GPU_MILLI else 0
         uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
         # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
         single = tuple(gpus <= option.largest for option in options) if uneven else ()  # type: ignore[union-attr]
-        kind = (leaf.order, gpu_type, per_node, bool(row.preemptible), row.user, row.tenant)
-        family = self._families.setdefault((*kind, gpus > 0, single), Family())
-        demand = Demand(
-            index,
-            gpus,
-            leaf,
-            () if isinstance(options, str) else options,
-            family,
-            per_node=per_node,
-            cpu_milli=int(row.cpu_milli),
-            memory_mb=int(row.memory_mb),
-            preemptible=bool(row.preemptible),
-            user=str(row.user),
-            tenant=str(row.tenant),
-        )
-        if row.gpu_milli % GPU_MILLI:
-            share = row.gpu_milli / GPU_MILLI
-            return demand, f"asks for {share:g} GPUs; sharing of GPUs is not modelled"
-        return demand, options if isinstance(options, str) else self._why_never(demand)
+        kind = (leaf.order, gpu_type, features, per_node, bool(row.preemptible), row.user, row.tenant)
+        request = (row.required, row.preferred, int(row.relax_us))
 
-    def _options_of(self, leaf: Leaf, gpu_type: str) -> tuple[Option, ...] | str:
-        key = (leaf.order, gpu_type)
+        def make(index: int, domains: Domains | None) -> Demand:
+            family = self._families.setdefault((*kind, gpus > 0, single, *request, domains), Family())
+            return Demand(
+                index,
+                gpus,
+                leaf,
+                () if isinstance(options, str) else options,
+                family,
+                share=int(row.gpu_milli) if gpus == 1 else GPU_MILLI,
+                per_node=per_node,
+                cpu_milli=int(row.cpu_milli),
+                memory_mb=int(row.memory_mb),
+                preemptible=bool(row.preemptible),
+                user=str(row.user),
+                tenant=str(row.tenant),
+                domains=domains,
+            )
+
+        required, within = self._domains(row.required), self._domains(row.preferred)
+        demand = make(index, required)
+        if gpus > 1 and row.gpu_milli % GPU_MILLI:
+            return demand, f"asks for {row.gpu_milli / GPU_MILLI:g} GPUs; only a share of one GPU can be taken"
+        why = options if isinstance(options, str) else self._why_never(demand)
+        if why or within is None:
+            return demand, why
+        both = _within(within, required)
+        if not self._fits_empty(make(index, both)):
+            return demand, ""  # there is no such place on the whole cluster: it does not wait for one
+        relaxed = make(index, both + (required or ((self._topology.all_nodes,),)))
+        if not row.relax_us:
+            return relaxed, ""
+        demand = make(index, both)
+        demand.relaxed, demand.relax_us = relaxed, int(row.relax_us)
+        return demand, ""
+
+    def _domains(self, level: str) -> Domains | None:
+        if level and level not in TOPOLOGY_LEVELS:
+            raise TraceError(f"topology level {level!r} is none of {', '.join(TOPOLOGY_LEVELS)}.", "Name one of them.")
+        return (self._topology.domains(level),) if level else None
+
+    def _options_of(self, leaf: Leaf, gpu_type: str, features: str) -> tuple[Option, ...] | str:
+        key = (leaf.order, gpu_type, features)
         if key not in self._options:
-            self._options[key] = self._make_options(leaf, gpu_type)
+            self._options[key] = self._make_options(leaf, gpu_type, features)
         return self._options[key]
 
-    def _make_options(self, leaf: Leaf, gpu_type: str) -> tuple[Option, ...] | str:
+    def _make_options(self, leaf: Leaf, gpu_type: str, features: str) -> tuple[Option, ...] | str:
         topology = self._topology
         names = gpu_type.split("|") if gpu_type else topology.gpu_types
         known = [name.strip() for name in names if name.strip() in topology.gpu_types]
         if not known:
             return f"GPU type {gpu_type!r} is not in the topology" if gpu_type else "the cluster has no GPUs"
         options = []
+        suitable = topology.with_features(features) if features else topology.all_nodes
         for name in known:
             number = topology.gpu_types.index(name)
-            mask = self._tree.ever_nodes(leaf) & topology.type_masks[number]
+            allowed = topology.type_masks[number] & suitable
+            mask = self._tree.ever_nodes(leaf) & allowed
             if mask:
-                options.append(self._option(leaf, number, mask))
+                options.append(self._option(leaf, number, mask, allowed))
+        if not options and features:
+            return f"partition {leaf.name!r} has no node with GPU type {gpu_type or 'any'!r} and features {features!r}"
         if not options:
             return f"partition {leaf.name!r} has no node with GPU type {gpu_type or 'any'!r}"
         return tuple(options)
 
-    def _option(self, leaf: Leaf, number: int, mask: int) -> Option:
+    def _option(self, leaf: Leaf, number: int, mask: int, allowed: int) -> Option:
         tree = self._tree
-        return Option(number, mask, self._topology.sizes_in(mask), tree.chains(leaf, number), tree.bounded)
+        sizes = self._topology.sizes_in(mask)
+        return Option(number, mask, sizes, tree.chains(leaf, number), tree.bounded, allowed)
 
-    def _cpu_options(self, leaf: Leaf) -> tuple[Option, ...]:
-        return (Option(-1, self._tree.ever_nodes(leaf), (), self._tree.chains(leaf, -1), self._tree.bounded),)
+    def _cpu_options(self, leaf: Leaf, features: str) -> tuple[Option, ...] | str:
+        tree, topology = self._tree, self._topology
+        allowed = topology.with_features(features) if features else topology.all_nodes
+        mask = tree.ever_nodes(leaf) & allowed
+        if not mask:
+            return f"partition {leaf.name!r} has no node with features {features!r}"
+        return (Option(-1, mask, (), tree.chains(leaf, -1), tree.bounded, allowed),)
 
     # -- what can never run ------------------------------------------------------------------------------
 
@@ -208,12 +260,15 @@ class Admission:
         quota = self._why_quota_never(demand)
         if quota:
             return quota
+        return "" if self._fits_empty(demand) else self._why_no_place(demand)
+
+    def _fits_empty(self, demand: Demand) -> bool:
+        """Tell whether a demand fits on the cluster with nobody on it."""
         probe = Job(0, 0, 0, demand, None)  # type: ignore[arg-type]  # a probe has no trace row
         placer = PLACERS["any" if self._counts_only else "first"]()
-        for option in demand.options:
-            if placer.place(self._empty, probe, option, option.mask) is not None:
-                return ""
-        return self._why_no_place(demand)
+        return any(
+            place(placer, self._empty, probe, option, option.mask) is not None for option in demand.options
+        )
 
     def _why_quota_never(self, demand: Demand) -> str:
         if not self._tree.bounded:
@@ -249,6 +304,8 @@ class Admission:
         topology = self._topology
         have = max((topology.gpus_in(option.mask) for option in demand.options), default=0)
         where = f"partition {demand.leaf.name!r}" if demand.leaf.parent else "the cluster"
+        if demand.domains is not None and self._fits_empty(_unbound(demand)):
+            return f"asks for {demand.gpus} GPUs within one of the domains it requires; none in {where} can hold them"
         if demand.gpus > have:
             return f"asks for {demand.gpus} GPUs; {where} has {have} of a type it may use"
         largest = max((option.largest for option in demand.options), default=0)
@@ -271,3 +328,18 @@ class Admission:
             estimates = frame["estimate_us"].to_numpy(np.int64)
             work = np.where(estimates >= 0, np.minimum(work, estimates), work)
         return work
+
+
+def _unbound(demand: Demand) -> Demand:
+    """The same demand without its domains."""
+    twin = copy(demand)
+    twin.domains = None
+    return twin
+
+
+def _within(preferred: Domains, required: Domains | None) -> Domains:
+    """Domains that keep to a preferred level and to a required one."""
+    if required is None:
+        return preferred
+    pairs = ((one & other) for one in preferred[0] for other in required[0])
+    return (tuple(mask for mask in pairs if mask),)

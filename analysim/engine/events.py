@@ -11,7 +11,7 @@ from typing import Any
 
 from simpy import Environment, Event
 
-FINISH, QUOTA, WITHDRAW, ARRIVE, WAKE, TICK = 0, 3, 4, 5, 6, 7
+FINISH, QUOTA, WITHDRAW, ARRIVE, RELAX, WAKE, TICK = 0, 3, 4, 5, 6, 7, 8
 """Order inside an instant; 1 and 2 are kept for repairs and failures of nodes."""
 
 

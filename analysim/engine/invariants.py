@@ -47,13 +47,24 @@ class Auditor:
     def _check_gpus(self) -> None:
         books = self._simulation.books
         held = [0] * books.topology.size
+        shares: dict[tuple[int, int], int] = {}
         for job, placement in self._holdings():
             for node, mask in placement:
                 if node < 0:
                     continue
+                if job.demand.sharing:
+                    shares[node, mask] = shares.get((node, mask), 0) + job.demand.share
+                    continue
                 if held[node] & mask:
                     self._fail(f"job {job.id}: GPUs of node {books.topology.nodes[node].name} are held twice")
                 held[node] |= mask
+        for (node, mask), share in shares.items():
+            left = books.capacity.partial[node].get(mask.bit_length() - 1, 0)
+            if held[node] & mask or share + left != GPU_MILLI:
+                self._fail(f"node {books.topology.nodes[node].name}: shares and what is left of them are not a GPU")
+            held[node] |= mask
+        if sum(map(len, books.capacity.partial)) > len(shares):
+            self._fail("a share is held of a GPU by nobody")
         for node, mask in enumerate(held):
             if mask ^ books.capacity.free[node] != (1 << books.topology.gpu_count[node]) - 1:
                 self._fail(f"node {books.topology.nodes[node].name}: held and free GPUs are not all its GPUs")
@@ -91,7 +102,8 @@ class Auditor:
             yield reservation.job.demand, reservation.job.demand.gpu_milli
         for release in books.releases.values():
             if release.charged:
-                yield release.job.demand, sum(mask.bit_count() for mask in release.masks.values()) * GPU_MILLI
+                demand = release.job.demand
+                yield demand, sum(mask.bit_count() for mask in release.masks.values()) * demand.share
 
     def _check_queues(self) -> None:
         books = self._simulation.books

@@ -12,11 +12,12 @@ import pandas as pd
 
 from analysim.cluster.partitions import PartitionTree
 from analysim.cluster.topology import Topology
+from analysim.cluster.watched import WatchedCapacity
 from analysim.config.cluster import ClusterConfig
 from analysim.config.run import RunConfig
 from analysim.engine import passes
 from analysim.engine.admission import Admission
-from analysim.engine.events import ARRIVE, FINISH, QUOTA, TICK, WAKE, WITHDRAW, Clock, Occurrence
+from analysim.engine.events import ARRIVE, FINISH, QUOTA, RELAX, TICK, WAKE, WITHDRAW, Clock, Occurrence
 from analysim.engine.invariants import Auditor
 from analysim.engine.stints import close_stint, waiting_pieces
 from analysim.engine.tables import build_tables
@@ -28,7 +29,7 @@ from analysim.plan.books import Books
 from analysim.plan.plan import Plan
 from analysim.plan.releases import Release
 from analysim.policy.base import Policy
-from analysim.policy.placement import PLACERS
+from analysim.policy.placers import PLACERS
 from analysim.speed import CostModel, SpeedModel
 from analysim.tables import CHECKPOINT, HOLD, SUSPEND, RunTables
 from analysim.units import FOREVER
@@ -91,6 +92,9 @@ class Simulation:
         speeds = SpeedModel(self.topology, self.workload.elastic)
         self.books = Books(self.topology, self.tree, speeds, CostModel(config.costs))
         self.books.skipping = skip_shapes
+        if placer.watches:
+            self.books.capacity = WatchedCapacity(self.topology)
+        placer.begin(self.topology, self.workload)
         self.plan = Plan(self.books, placer, policy)
         self.ledger = Ledger()
         self.env = Clock(initial_time=int(self.workload.submit_us[0]) if self.workload.count else 0)
@@ -161,12 +165,14 @@ class Simulation:
         workload = self.workload
         view = self._view
         demands = workload.demands
-        cancels = workload.has_cancels
+        cancels, relaxes = workload.has_cancels, workload.relaxes
         while row is not None and row[1] == now:
             job = view(row[0], now, row[2], demands[row[3]], workload)
             row = next(self._rows, None)
             if cancels and not self._arm_withdrawal(job):
                 continue
+            if relaxes and job.demand.relaxed is not None:
+                self._at(now + job.demand.relax_us, RELAX, self._on_relax, job)
             fresh.append(job)
             books.pending_count += 1
         self._next = row
@@ -197,6 +203,22 @@ class Simulation:
         job.waited += books.now - job.since
         self.write_end(job, books.now, State.CANCELLED)
         self._dirty = True
+
+    def _on_relax(self, event: Occurrence) -> None:
+        """A job has waited long enough for the level of the tree that it prefers."""
+        job: Job = event.what
+        if job.state.code >= 0:
+            return  # it has ended
+        books = self.books
+        waiting = job.rank in books.waiting
+        if waiting:
+            books.dequeue(job)
+        relaxed, pinned = job.demand.relaxed, job.demand.pinned
+        assert relaxed is not None
+        job.demand = relaxed if pinned is None else relaxed.pin(pinned)
+        if waiting:
+            books.enqueue(job)
+            self._dirty = True
 
     def _on_finish(self, event: Occurrence) -> None:
         job: Job = event.what

@@ -167,12 +167,13 @@ def _segments(simulation: Simulation) -> pd.DataFrame:
     demand = simulation.workload.demand_of[rank]
     masks = ledger.mask_list()
     gpus_of = np.array([number.bit_count() for number in masks] + [0], np.int64)
-    gpus = np.where(kind == SUSPEND, 0, gpus_of[mask])
+    taken = np.where(kind == SUSPEND, 0, gpus_of[mask])
     demands = simulation.workload.demands
     cpu_of = np.array([each.cpu_milli for each in demands] + [0], np.int64)
     memory_of = np.array([each.memory_mb for each in demands] + [0], np.int64)
     whole = np.array([each.gpus == 0 for each in demands] + [False], bool)
-    share = np.where(whole[demand], 1, gpus) * (node != NOWHERE)
+    share = np.where(whole[demand], 1, taken) * (node != NOWHERE)
+    milli_of = np.array([each.share for each in demands] + [GPU_MILLI], np.int64)
     names = [each.name for each in simulation.topology.nodes]
     return pd.DataFrame(
         {
@@ -180,7 +181,7 @@ def _segments(simulation: Simulation) -> pd.DataFrame:
             "start_s": _seconds(start),
             "end_s": _seconds(end),
             "node": _labels(np.where(node == NOWHERE, len(names), node), [*names, ""]),
-            "gpus": gpus,
+            "gpus": _whole(taken * milli_of[demand]),
             "gpu_ids": _labels(mask, [format_mask(number) for number in masks]),
             "kind": _labels(kind, list(SEGMENT_KINDS)),
             "speed": speed / SPEED_ONE,

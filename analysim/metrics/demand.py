@@ -24,7 +24,7 @@ COVERED_PERCENT = 95
 
 @dataclass(frozen=True)
 class Shares:
-    """What jobs ask of one node: GPUs from ``least`` to ``most``, and CPUs and memory with each GPU.
+    """What jobs ask of one node: GPUs (in ``parts``) from ``least`` to ``most``, and CPUs and memory with each GPU.
 
     A job that fits on one node asks the same everywhere (least = most). A wider one asks for full
     nodes: ``most`` on the largest eligible node, all there is on a smaller one.
@@ -35,6 +35,7 @@ class Shares:
     cpu_milli: Integers
     memory_mb: Integers
     gpu_type: npt.NDArray[np.object_]
+    parts: int
 
     def gpus_on(self, size: int) -> Integers:
         """GPUs asked of a node that has ``size`` of them."""
@@ -45,7 +46,8 @@ class Shares:
         """Work out the shares of some jobs with GPUs; CPUs and memory are 0 where no node models them."""
         capacity, table = record.capacity, record.jobs.table
         gpus = record.jobs.gpus[jobs]
-        per_node = to_integers(table["gpus_per_node"], 1, 0)[jobs]
+        per_node = to_integers(table["gpus_per_node"], record.parts, 0)[jobs]
+        whole = -(-gpus // record.parts)
         codes, types = pd.factorize(to_labels(table["gpu_type"]))
         codes = codes[jobs]
         sizes = [_eligible_sizes(capacity, str(gpu_type)) for gpu_type in types]
@@ -56,9 +58,10 @@ class Shares:
         return cls(
             np.where(wide, smallest, narrow),
             np.where(wide, largest, narrow),
-            _per_gpu(to_integers(table["cpus"], CPU_MILLI, 0)[jobs], gpus, capacity.models_cpus),
-            _per_gpu(to_integers(table["memory_gb"], MEGABYTES, 0)[jobs], gpus, capacity.models_memory),
+            _per_gpu(to_integers(table["cpus"], CPU_MILLI, 0)[jobs], whole, capacity.models_cpus),
+            _per_gpu(to_integers(table["memory_gb"], MEGABYTES, 0)[jobs], whole, capacity.models_memory),
             np.asarray(types, np.object_)[codes],
+            record.parts,
         )
 
 
@@ -91,7 +94,7 @@ class DemandMix:
         Shares are taken until ``COVERED_PERCENT`` of these jobs are covered.
         """
         shares = Shares.of(record, np.flatnonzero(record.jobs.gpus > 0))
-        frame = pd.DataFrame(vars(shares))
+        frame = pd.DataFrame({name: value for name, value in vars(shares).items() if name != "parts"})
         counts = frame.groupby(list(frame.columns), sort=False).size()
         order = np.argsort(-counts.to_numpy(), kind="stable")
         jobs = counts.to_numpy()[order].astype(np.int64)
@@ -99,7 +102,8 @@ class DemandMix:
         taken = covered_before * 100 < COVERED_PERCENT * len(frame)
         kept = counts.index.to_frame(index=False).iloc[order[taken]]
         columns = {name: kept[name].to_numpy(np.int64) for name in frame.columns[:-1]}
-        return cls(Shares(**columns, gpu_type=kept["gpu_type"].to_numpy(np.object_)), jobs[taken])
+        types = kept["gpu_type"].to_numpy(np.object_)
+        return cls(Shares(**columns, gpu_type=types, parts=record.parts), jobs[taken])
 
     def that_fits(
         self, gpu_type: str, size: int, gpus: Integers, cpu_milli: Integers, memory_mb: Integers
@@ -114,11 +118,28 @@ class DemandMix:
             fitting[there] = self._that_fit_beside(small, need, cpu_milli[there], memory_mb[there])
         return fitting
 
+    def useless(
+        self, kind: tuple[str, int], whole: int, leftovers: tuple[int, ...], cpu_milli: int, memory_mb: int
+    ) -> int:
+        """Sum, over the jobs of the mix, what of a node's free GPUs each cannot use."""
+        gpu_type, size = kind
+        need = self.shares.gpus_on(size)
+        parts = self.shares.parts
+        most = max(leftovers, default=0)
+        free = whole + sum(leftovers)
+        fits = np.array([accepts(asked, gpu_type) for asked in self.shares.gpu_type], np.bool_)
+        count = -(-need // parts)
+        fits &= (count * self.shares.cpu_milli <= cpu_milli) & (count * self.shares.memory_mb <= memory_mb)
+        fits &= (need <= whole) | ((need < parts) & (need <= most))
+        small = sum(np.where(left < np.minimum(need, parts), left, 0) for left in leftovers)
+        return int((np.where(fits, small, free) * self.jobs).sum())
+
     def _that_fit_beside(
         self, small: Flags, need: Integers, cpu_milli: Integers, memory_mb: Integers
     ) -> Integers:
-        cpus = (need * self.shares.cpu_milli)[small]
-        memory = (need * self.shares.memory_mb)[small]
+        whole = -(-need // self.shares.parts)
+        cpus = (whole * self.shares.cpu_milli)[small]
+        memory = (whole * self.shares.memory_mb)[small]
         return weight_below(cpus, memory, self.jobs[small], cpu_milli, memory_mb)
 
 

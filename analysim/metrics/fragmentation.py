@@ -24,7 +24,7 @@ def average_fragmentation(record: Record, grid: Grid) -> dict[str, Floats]:
     jobs = int(mix.jobs.sum())
     return {
         "unusable_share": grid.average_share(_unusable(record, grid, states, mix), free * jobs),
-        "stranded_gpus": grid.average(_stranded(record, grid, states, heads)),
+        "stranded_gpus": grid.average(_stranded(record, grid, states, heads)) / record.parts,
         "largest_gang_share": grid.average_share(_largest_gang(record, grid, states), free),
         "excess_nodes": grid.average(_excess_nodes(record, grid, states)),
     }
@@ -37,7 +37,9 @@ def _rise(states: NodeStates, values: Integers) -> Integers:
 
 
 def _unusable(record: Record, grid: Grid, states: NodeStates, mix: DemandMix) -> Integers:
-    """Sum over nodes of free GPUs times the jobs of the mix that do not fit on the node."""
+    """Sum over nodes of free GPUs times the jobs of the mix that cannot use them there."""
+    if record.parts > 1:
+        return grid.accumulate(states.first, _rise(states, _useless(record, states, mix)))
     jobs = int(mix.jobs.sum())
     fitting = np.zeros(len(states.node), np.int64)
     for (gpu_type, size), nodes in _alike(record):
@@ -50,6 +52,24 @@ def _unusable(record: Record, grid: Grid, states: NodeStates, mix: DemandMix) ->
             states.free_memory_mb[there],
         )
     return grid.accumulate(states.first, _rise(states, states.free * (jobs - fitting)))
+
+
+def _useless(record: Record, states: NodeStates, mix: DemandMix) -> Integers:
+    """For each state of a node, its free parts of GPUs times the jobs of the mix that cannot use them.
+
+    A job that does not fit on the node can use none; one that does cannot use what is left of a GPU where that is
+    less than it takes of one: F_n(m) of Weng et al., "Beware of Fragmentation" (FGD), ATC 2023.
+    """
+    found = np.zeros(len(states.node), np.int64)
+    known: dict[tuple[object, ...], int] = {}
+    for kind, nodes in _alike(record):
+        for state in np.flatnonzero(nodes[states.node] & (states.free > 0)).tolist():
+            cpus, memory = int(states.free_cpu_milli[state]), int(states.free_memory_mb[state])
+            key = (kind, int(states.whole[state]), states.leftovers[state], cpus, memory)
+            if key not in known:
+                known[key] = mix.useless(*key)
+            found[state] = known[key]
+    return found
 
 
 def _stranded(record: Record, grid: Grid, states: NodeStates, heads: Spans) -> Integers:
@@ -72,9 +92,9 @@ def _largest_gang(record: Record, grid: Grid, states: NodeStates) -> Integers:
     largest = np.zeros(grid.steps, np.int64)
     for (_, size), nodes in _alike(record):
         alike = states.select(nodes[states.node])
-        full = np.where(alike.free == size, size, 0)
-        part = alike.select((alike.free > 0) & (alike.free < size))
-        freest = lowest_cover(part.first, part.last, -part.free, grid.steps)
+        full = np.where(alike.whole == size, size, 0)
+        part = alike.select((alike.whole > 0) & (alike.whole < size))
+        freest = lowest_cover(part.first, part.last, -part.whole, grid.steps)
         remainder = np.where(freest == UNCOVERED, 0, -freest)
         np.maximum(largest, grid.accumulate(alike.first, _rise(alike, full)) + remainder, out=largest)
     return largest

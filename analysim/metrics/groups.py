@@ -48,7 +48,7 @@ def by_size(tables: RunTables, measure: tuple[float, float] | None = None) -> pd
     """
     record = Record.of(tables)
     chosen = np.flatnonzero(Interval.of(record, measure).jobs)
-    bounds = [most for _, most in SIZE_CLASSES if most is not None]
+    bounds = [most * record.parts for _, most in SIZE_CLASSES if most is not None]
     code = np.searchsorted(bounds, record.jobs.gpus, side="left")
     return _tabulate(record, chosen, "size_class", [name for name, _ in SIZE_CLASSES], code)
 
@@ -85,9 +85,9 @@ def _tabulate(record: Record, chosen: Integers, key: str, names: list[str], code
     for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True):
         members = grouped[start:stop]
         if len(members):
-            totals = (exact_sum(each[members]) for each in (asked, held, productive))
-            rows.append({key: name, **_group_figures(record, members), **_hours(*totals)})
-    columns = [key, *_group_figures(record, chosen[:0]), *_hours(0, 0, 0)]
+            totals = [exact_sum(each[members]) for each in (asked, held, productive)]
+            rows.append({key: name, **_group_figures(record, members), **_hours(totals, record.parts)})
+    columns = [key, *_group_figures(record, chosen[:0]), *_hours([0, 0, 0], 1)]
     table = pd.DataFrame(rows, columns=columns)
     figures = [column for column in columns[1:] if table[column].dtype == object]
     return table.astype(dict.fromkeys(figures, np.float64))
@@ -101,10 +101,12 @@ def _group_figures(record: Record, members: Integers) -> dict[str, Figure]:
     }
 
 
-def _hours(asked: int, held: int, productive: int) -> dict[str, Figure]:
+def _hours(work: list[int], parts: int) -> dict[str, Figure]:
+    asked, held, productive = work
+    hour = GPU_HOUR_US * parts
     return {
-        "gpu_hours_asked": asked / GPU_HOUR_US,
-        "gpu_hours_held": held / GPU_HOUR_US,
-        "gpu_hours_productive": productive / GPU_HOUR_US,
+        "gpu_hours_asked": asked / hour,
+        "gpu_hours_held": held / hour,
+        "gpu_hours_productive": productive / hour,
         "received_over_asked": held / asked if asked else None,
     }

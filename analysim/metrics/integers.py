@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysim.errors import InvariantError
 from analysim.tables import HOLD, RUN, SEGMENT_KINDS, STATES, SUSPEND, RunTables
-from analysim.units import CPU_MILLI, MEGABYTES, MICROSECONDS
+from analysim.units import CPU_MILLI, GPU_MILLI, MEGABYTES, MICROSECONDS
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,7 +54,7 @@ def exact_sum(values: Integers) -> int:
 
 @dataclass(frozen=True)
 class Jobs:
-    """The columns of ``jobs`` that every metric needs, one entry a job in rank order.
+    """The columns of ``jobs`` that every metric needs, one entry a job in rank order; ``gpus`` in parts.
 
     ``state`` is an index into ``STATES``; ``end_us`` is ``NEVER`` for rejected and unfinished jobs.
     """
@@ -67,14 +67,14 @@ class Jobs:
     state: npt.NDArray[np.int8]
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Jobs:
-        """Read the table ``jobs``."""
+    def of(cls, table: pd.DataFrame, parts: int) -> Jobs:
+        """Read the table ``jobs``, GPUs in so many parts."""
         return cls(
             table,
             to_microseconds(table["submit_time_s"]),
             to_microseconds(table["end_time_s"]),
             to_microseconds(table["duration_s"]),
-            to_integers(table["num_gpus"], 1, 0),
+            to_integers(table["num_gpus"], parts, 0),
             pd.Categorical(table["state"], categories=list(STATES)).codes,
         )
 
@@ -83,8 +83,9 @@ class Jobs:
         """Which jobs may have run on other numbers of GPUs than they asked for; none in tables that do not tell."""
         if "max_gpus" not in self.table:
             return np.zeros(len(self), np.bool_)
+        asked = to_integers(self.table["num_gpus"], 1, 0)
         bounds = (to_integers(self.table[name], 1, 0) for name in ("min_gpus", "max_gpus"))
-        return np.asarray(np.any([(bound > 0) & (bound != self.gpus) for bound in bounds], axis=0))
+        return np.asarray(np.any([(bound > 0) & (bound != asked) for bound in bounds], axis=0))
 
     def __len__(self) -> int:
         return len(self.submit_us)
@@ -143,10 +144,10 @@ class Rows:
         return to_integers(self.table[column], scale, 0)[self.kept]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, jobs: Jobs, nodes: pd.Index) -> Rows:
-        """Read the table ``segments``."""
+    def of(cls, table: pd.DataFrame, jobs: Jobs, nodes: pd.Index, parts: int) -> Rows:
+        """Read the table ``segments``, GPUs in so many parts."""
         start_us, end_us = to_microseconds(table["start_s"]), to_microseconds(table["end_s"])
-        gpus = to_integers(table["gpus"], 1, 0)
+        gpus = to_integers(table["gpus"], parts, 0)
         job = pd.Index(jobs.table["job_id"]).get_indexer(pd.Index(table["job_id"])).astype(np.int64)
         node = nodes.get_indexer(pd.Index(table["node"])).astype(np.int64)
         unknown = (job < 0) | ((node < 0) & (gpus > 0))
@@ -182,12 +183,12 @@ class Capacity:
     models_memory: bool
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Capacity:
-        """Read the table ``capacity``."""
+    def of(cls, table: pd.DataFrame, parts: int) -> Capacity:
+        """Read the table ``capacity``, GPUs in so many parts."""
         codes, names = pd.factorize(table["node"])
         order = np.argsort(codes, kind="stable")
         node = codes[order].astype(np.int64)
-        gpus = to_integers(table["gpus"], 1, 0)[order]
+        gpus = to_integers(table["gpus"], parts, 0)[order]
         size = np.zeros(len(names), np.int64)
         np.maximum.at(size, node, gpus)
         first = np.ones(len(node), np.bool_)
@@ -212,18 +213,24 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Record:
-    """All that a run recorded and metrics need, in integers."""
+    """All that a run recorded and metrics need, in integers.
+
+    GPUs are counted in ``parts`` of one: 1 where all jobs take whole GPUs, else as many as divide every share.
+    """
 
     jobs: Jobs
     rows: Rows
     capacity: Capacity
+    parts: int
 
     @classmethod
     def of(cls, tables: RunTables) -> Record:
         """Read the tables of a run. Raises ``InvariantError`` when they do not belong together."""
-        jobs = Jobs.of(tables.jobs)
-        capacity = Capacity.of(tables.capacity)
-        return cls(jobs, Rows.of(tables.segments, jobs, capacity.names), capacity)
+        shares = to_integers(tables.jobs["num_gpus"], GPU_MILLI, 0) % GPU_MILLI
+        parts = GPU_MILLI // int(np.gcd.reduce(shares, initial=GPU_MILLI))
+        jobs = Jobs.of(tables.jobs, parts)
+        capacity = Capacity.of(tables.capacity, parts)
+        return cls(jobs, Rows.of(tables.segments, jobs, capacity.names, parts), capacity, parts)
 
     @property
     def first_submit_us(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysim.metrics.integers import NOWHERE, UNBOUNDED, Flags, Integers, Record
+from analysim.metrics.sharing import Leftovers, find_leftovers
 from analysim.metrics.steps import Grid
 from analysim.units import CPU_MILLI, MEGABYTES
 
@@ -15,7 +16,8 @@ from analysim.units import CPU_MILLI, MEGABYTES
 class NodeStates:
     """Each entry: a node from grid index ``first`` to ``last``, what it has free and the GPUs held on it.
 
-    Sorted by node, then time.
+    Sorted by node, then time. ``leftovers`` is what is left of each GPU taken in part, ``whole`` what is
+    free without these.
     """
 
     node: Integers
@@ -25,6 +27,8 @@ class NodeStates:
     held: Integers
     free_cpu_milli: Integers
     free_memory_mb: Integers
+    whole: Integers
+    leftovers: Leftovers
 
     @classmethod
     def of(cls, record: Record, grid: Grid) -> NodeStates:
@@ -34,19 +38,26 @@ class NodeStates:
         held = changes.of_rows(record.rows.gpus)
         cpus = changes.of_resource(capacity.cpu_milli, "cpus", CPU_MILLI, capacity.models_cpus)
         memory = changes.of_resource(capacity.memory_mb, "memory_gb", MEGABYTES, capacity.models_memory)
-        changed = np.flatnonzero((up != 0) | (held != 0) | (cpus != 0) | (memory != 0))
+        # One share may come as another of its size goes, on another GPU of the node.
+        always = record.parts > 1
+        changed = np.flatnonzero((up != 0) | (held != 0) | (cpus != 0) | (memory != 0) | always)
         node, first = np.divmod(changes.places[changed], grid.steps + 1)
         last = np.append(first[1:], grid.steps)[: len(first)]
         last[np.flatnonzero(np.diff(node))] = grid.steps
         up, held, cpus, memory = (_add_up(node, each[changed]) for each in (up, held, cpus, memory))
+        free = np.maximum(up - held, 0)
+        none = np.broadcast_to(np.array(None, np.object_), node.shape)
+        leftovers = find_leftovers(record, grid, node, first) if always else none
         return cls(
             node,
             first,
             last,
-            np.maximum(up - held, 0),
+            free,
             held,
             cpus if capacity.models_cpus else np.broadcast_to(UNBOUNDED, node.shape),
             memory if capacity.models_memory else np.broadcast_to(UNBOUNDED, node.shape),
+            free - np.array([sum(each) for each in leftovers], np.int64) if always else free,
+            leftovers,
         )
 
     def select(self, chosen: Flags) -> NodeStates:

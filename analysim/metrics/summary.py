@@ -74,7 +74,7 @@ def _fill_up_s(record: Record) -> float | None:
     times, place = np.unique(np.concatenate((rows.start_us, rows.end_us)), return_inverse=True)
     changes = np.zeros(len(times), np.int64)
     np.add.at(changes, place, np.concatenate((rows.gpus, -rows.gpus)))
-    reached = np.cumsum(changes) >= -(-held // (last - first))  # GPUs are whole: rounded up, nothing overflows
+    reached = np.cumsum(changes) >= -(-held // (last - first))  # parts are whole: rounded up, nothing overflows
     return (int(times[reached.argmax()]) - first) / MICROSECONDS
 
 
@@ -87,12 +87,13 @@ def _fragmentation(record: Record, interval: Interval) -> dict[str, Figure]:
 
 
 def _gpu_hours(work: Work) -> Summary:
-    parts = ("checkpoint", "restart", "hold", "redone", "speed")
+    hour = GPU_HOUR_US * work.parts
+    causes = ("checkpoint", "restart", "hold", "redone", "speed")
     return {
-        "gpu_hours_held": work.held / GPU_HOUR_US,
-        "gpu_hours_productive": work.productive / GPU_HOUR_US,
-        "gpu_hours_lost": work.lost / GPU_HOUR_US,
-        "gpu_hours_lost_by": {part: getattr(work, part) / GPU_HOUR_US for part in parts},
+        "gpu_hours_held": work.held / hour,
+        "gpu_hours_productive": work.productive / hour,
+        "gpu_hours_lost": work.lost / hour,
+        "gpu_hours_lost_by": {cause: getattr(work, cause) / hour for cause in causes},
     }
 
 

@@ -53,10 +53,11 @@ def _gpus(record: Record, grid: Grid) -> dict[str, Floats]:
     counted = rows.work_gpus(record.jobs)
     rate = np.rint(counted * (progress_us / rows.elapsed_us) * _RATE_ONE).astype(np.int64)
     up = grid.accumulate(grid.find(capacity.time_us), capacity.gpus)
+    parts = record.parts
     return {
-        "gpus_up": grid.average(up),
-        "gpus_held": grid.average(grid.count(first, last, rows.gpus)),
-        "gpus_productive": grid.average(grid.count(first, last, rate) / _RATE_ONE),
+        "gpus_up": grid.average(up) / parts,
+        "gpus_held": grid.average(grid.count(first, last, rows.gpus)) / parts,
+        "gpus_productive": grid.average(grid.count(first, last, rate) / _RATE_ONE) / parts,
     }
 
 
@@ -70,5 +71,5 @@ def _jobs(record: Record, grid: Grid) -> dict[str, Floats]:
     return {
         "jobs_running": grid.average(running),
         "jobs_pending": grid.average(here - running),
-        "gpus_pending": grid.average(asked - given),
+        "gpus_pending": grid.average(asked - given) / record.parts,
     }

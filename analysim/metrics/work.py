@@ -17,7 +17,7 @@ GPU_HOUR_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Work:
-    """GPU-microseconds inside an interval. ``held`` = ``productive`` + the sum of the five losses.
+    """GPU-microseconds, in ``parts`` of a GPU, inside an interval: ``held`` = ``productive`` + the sum of five losses.
 
     Integers unless a run row straddles an end of the interval: its progress is linear in time.
     """
@@ -30,6 +30,7 @@ class Work:
     hold: int
     redone: float
     speed: float
+    parts: int = 1
 
     @property
     def lost(self) -> float:
@@ -66,6 +67,7 @@ class Work:
             held(HOLD),
             redone=clipped(counted * (gross_us - progress_us)),
             speed=clipped(np.where(rows.kind == RUN, rows.gpus * rows.elapsed_us - counted * gross_us, 0)),
+            parts=record.parts,
         )
 
 
@@ -88,7 +90,7 @@ def _progress(elapsed_us: Integers, speed: Integers) -> Integers:
 
 
 def gpu_time_up(record: Record, from_us: int, to_us: int) -> int:
-    """GPU-microseconds of all nodes between two instants."""
+    """GPU-microseconds (in parts) of all nodes between two instants."""
     capacity = record.capacity
     time = np.maximum(to_us - np.maximum(capacity.time_us, from_us), 0)
     return exact_sum(capacity.gpus * time)

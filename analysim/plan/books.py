@@ -18,7 +18,6 @@ from analysim.plan.orders import Group, Order, RunningIndex, WaitingIndex
 from analysim.plan.releases import Release, Reservation
 from analysim.plan.snapshot import Snapshot, marks_of, split
 from analysim.speed import CostModel, SpeedModel, time_needed, work_done
-from analysim.units import GPU_MILLI
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
@@ -86,7 +85,7 @@ class Books(Holdings):
         if group.leaf.closed == self.number:
             return False
         family = group.family
-        return not (self.skipping and family.token == self.token and group.gpus >= family.blocked_from)
+        return not (self.skipping and family.token == self.token and group.gpu_milli >= family.blocked_from)
 
     def passes(self, demand: Demand) -> bool:
         """Tell whether a walk may pass over all jobs of a demand."""
@@ -255,7 +254,7 @@ class Books(Holdings):
             self.capacity.give(((node, mask),), job.demand)
         for release in self.releases.values():
             for node, mask in release.give_back(job):
-                self._flip_unclaimed(node, mask)
+                self._flip(node, mask)
                 self._hand_over(release, job.demand, node, mask, -1)
         self.note_change(job.placement)
         self.freed()
@@ -264,8 +263,7 @@ class Books(Holdings):
         """Keep GPUs of a job that saves its state until then."""
         assert job.option is not None
         self.releases[job.rank] = Release(job, job.option, placement, self.now, until, charged)
-        for node, mask in placement:
-            self._flip_unclaimed(node, mask)
+        self._flip_unclaimed(self.releases[job.rank])
         self.freed()
 
     # -- stopping, and taking back ----------------------------------------------------------------------
@@ -319,12 +317,15 @@ class Books(Holdings):
         job._done = self.progress(job)
         before.entries = self.leave_running(job)
         shared, gone, new = split(old, placement)
-        self.capacity.take(new, job.demand)
         if option is not job.option or demand is not job.demand:
             assert job.option is not None
             self.charge(job.demand, job.option, -job.demand.gpu_milli, 0)
             self.charge(demand, option, demand.gpu_milli, 0)
+        if demand is not job.demand:
+            for node, mask in old:
+                self.capacity.exchange(node, mask, job.demand, demand, 1)
             job.demand = demand
+        self.capacity.take(new, demand)
         if cost:
             if gone:
                 self.hold(job, gone, now + cost, charged=False)
@@ -404,7 +405,7 @@ class Books(Holdings):
             have = own.get(node, 0) | (self.capacity.free[node] if node >= 0 else mask)
             if release is not None:
                 have |= release.masks.get(node, 0)
-            if mask & ~have:
+            if mask & ~have and not (before.demand.sharing and self.capacity.has(((node, mask),), before.demand)):
                 return False
             holds = node in own or (release is not None and node in release.masks)
             if before.demand.resources and node >= 0 and (mask or not holds):
@@ -422,8 +423,7 @@ class Books(Holdings):
         release = self.releases.pop(job.rank, None)
         if release is not None:
             self.note_change(release.placement)
-            for node, mask in release.unclaimed:
-                self._flip_unclaimed(node, mask)
+            self._flip_unclaimed(release)
             self.capacity.give(release.unclaimed, job.demand)
             if release.charged:
                 self.charge(job.demand, release.option, -job.demand.gpu_milli, -1)
@@ -475,11 +475,10 @@ class Books(Holdings):
         job = release.job
         del self.releases[job.rank]
         free = release.unclaimed
-        for node, mask in free:
-            self._flip_unclaimed(node, mask)
+        self._flip_unclaimed(release)
         self.capacity.give(free, job.demand)
         if release.charged:
-            amount = sum(mask.bit_count() for _, mask in free) * GPU_MILLI
+            amount = sum(mask.bit_count() for _, mask in free) * job.demand.share
             self.charge(job.demand, release.option, -amount, -1)
         self.note_change(free)
         self.freed()
@@ -498,5 +497,5 @@ class Books(Holdings):
         used = sum(job.demand.gpu_milli for job in jobs if leaf in job.demand.leaf.path)
         for release in self.releases.values():
             if release.charged and leaf in release.job.demand.leaf.path:
-                used += sum(mask.bit_count() for mask in release.masks.values()) * GPU_MILLI
+                used += sum(mask.bit_count() for mask in release.masks.values()) * release.job.demand.share
         return used

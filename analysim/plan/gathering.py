@@ -26,15 +26,20 @@ FEW = 8
 
 def pieces(demand: Demand, option: Option) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the ways to split a gang: lists of (nodes, GPUs on each, mask of eligible nodes)."""
+    for domains in demand.domains if demand.domains is not None else (None,):
+        for domain in domains if domains is not None else (option.mask,):
+            yield from _pieces_within(demand, option, option.mask & domain)
+
+
+def _pieces_within(demand: Demand, option: Option, mask: int) -> Iterator[list[tuple[int, int, int]]]:
     if demand.per_node:
-        yield [(demand.gpus // demand.per_node, demand.per_node, option.mask)]
+        yield [(demand.gpus // demand.per_node, demand.per_node, mask)]
     elif demand.gpus <= option.largest:
-        yield [(1, demand.gpus, option.mask)]
+        yield [(1, demand.gpus, mask)]
     else:
         for size, nodes in option.node_types:
             full, rest = divmod(demand.gpus, size)
-            mask = nodes & option.mask
-            yield [(full, size, mask)] + ([(1, rest, mask)] if rest else [])
+            yield [(full, size, nodes & mask)] + ([(1, rest, nodes & mask)] if rest else [])
 
 
 def gpus_on(job: Job, node: int) -> int:

@@ -46,7 +46,8 @@ class Holdings:
             return True
         cpu_milli = memory_mb = 0
         holders = [(job.placement or (), job.demand) for job in leaving]
-        holders += [(release.unclaimed, release.job.demand) for release in self.releases.values()]
+        releases = [each for each in self.releases.values() if not each.job.demand.sharing]
+        holders += [(release.unclaimed, release.job.demand) for release in releases]
         for placement, held in holders:
             count = sum(mask.bit_count() for where, mask in placement if where == node)
             cpu_milli += count * held.cpu_milli
@@ -65,12 +66,17 @@ class Holdings:
         for release in self.releases.values():
             got = release.claim(job, node, wanted)
             if got:
-                self._flip_unclaimed(node, got)
+                self._flip(node, got)
                 self._hand_over(release, job.demand, node, got, 1)
                 wanted ^= got
 
-    def _flip_unclaimed(self, node: int, mask: int) -> None:
-        """Count GPUs among the unclaimed, or no longer."""
+    def _flip_unclaimed(self, release: Release) -> None:
+        """Count what nobody claimed of a release among the unclaimed, or no longer; a share cannot be claimed."""
+        if not release.job.demand.sharing:
+            for node, mask in release.unclaimed:
+                self._flip(node, mask)
+
+    def _flip(self, node: int, mask: int) -> None:
         left = self.unclaimed.get(node, 0) ^ mask
         if left:
             self.unclaimed[node] = left

@@ -45,8 +45,8 @@ def start_at(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
             return BLOCKED["quota"]
         books.occupy(job, placement, option)
     else:
-        view = claimable(books.capacity, books.releases)
-        if view is None or not search.all_free(view, placement):
+        view = None if job.demand.sharing else claimable(books.capacity, books.releases)
+        if view is None or not view.has(placement, job.demand):
             return BLOCKED["no free GPUs"]
         if not search.may_claim(books, job, placement, option):
             return BLOCKED["quota"]

@@ -47,11 +47,11 @@ class Order:
 class Group:
     """Waiting jobs that ask for the same GPUs in the same family; ``heads`` is the first of each demand."""
 
-    __slots__ = ("family", "gpus", "heads", "leaf", "queues")
+    __slots__ = ("family", "gpu_milli", "heads", "leaf", "queues")
 
     def __init__(self, demand: Demand) -> None:
         self.family = demand.family
-        self.gpus = demand.gpus
+        self.gpu_milli = demand.gpu_milli
         self.leaf = demand.leaf
         self.heads: list[tuple[Any, int, Demand]] = []
         self.queues: dict[Demand, Queue] = {}
@@ -96,7 +96,7 @@ class WaitingIndex:
     def _enter(self, demand: Demand, added: list[Entry]) -> None:
         found = self._queues.get(demand)
         if found is None:
-            place = (id(demand.family), demand.gpus)
+            place = (id(demand.family), demand.gpu_milli)
             group = self._groups.get(place)
             if group is None:
                 group = self._groups[place] = Group(demand)
@@ -122,7 +122,7 @@ class WaitingIndex:
         del self._queues[demand]
         del group.queues[demand]
         if not group.queues:
-            del self._groups[id(demand.family), demand.gpus]
+            del self._groups[id(demand.family), demand.gpu_milli]
 
     def rekey(self, job: Job) -> None:
         """Read the key of a waiting job again; its queue stays, as a walk may be in it."""

@@ -78,11 +78,14 @@ class Reservation:
 
 
 def claimable(capacity: Capacity, releases: dict[int, Release]) -> Capacity | None:
-    """Copy the capacity with every unclaimed GPU that is being released counted as free; None: there is none."""
+    """Copy the capacity with every unclaimed GPU that is being released counted as free; None: there is none.
+
+    A share of a GPU that is being released is not: it is free only when it is.
+    """
     view: Capacity | None = None
     for release in releases.values():
         placement = release.unclaimed
-        if placement:
+        if placement and not release.job.demand.sharing:
             if view is None:
                 view = capacity.copy()
             view.give(placement, release.job.demand)

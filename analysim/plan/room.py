@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from analysim.plan.plan import Plan
 
 Price = tuple[int, Any]
+Leaving = tuple[Any, int, tuple[Job, ...]]
+"""Key and rank of the first of the jobs that leave a node together: one job, or all that share a GPU."""
+
 IMPOSSIBLE: Price = (-1, 0)
 FREE: Price = (1, 0)
 
@@ -217,33 +220,44 @@ class Room:
     def _prices_of(self, node: int) -> list[Price]:
         prices: list[Price] = [FREE] * (self._books.claimable_on(node).bit_count() + 1)
         going = self._last_first_on(node)
-        for key, _, job in going:
-            prices.extend([(0, key)] * gpus_on(job, node))
+        for key, _, jobs in going:
+            prices.extend([(0, key)] * gpus_on(jobs[0], node))
         if going:
             self._going.add(node)
         else:
             self._going.discard(node)
         return prices
 
-    def _last_first_on(self, node: int) -> list[tuple[Any, int, Job]]:
-        """Entries of the jobs that may be made to leave a node, last in the order first."""
+    def _last_first_on(self, node: int) -> list[Leaving]:
+        """Jobs that may be made to leave a node, last in the order first; those that share a GPU go together."""
         now = self._plan.now
         entry_of = self._index.entry_of
-        going = []
+        going: list[Leaving] = []
+        sharing: dict[int, list[Job]] = {}
         settles = FOREVER
         for rank, job in self._books.jobs_by_node()[node].items():
+            if job.demand.sharing:
+                sharing.setdefault(job.placement[0][1], []).append(job)  # type: ignore[index]  # it runs
             if job.demand.preemptible:
                 when = max(job.hold_until, job.run_from + self._settled)
                 if when <= now:
-                    going.append(entry_of[rank])
+                    if not job.demand.sharing:
+                        going.append((entry_of[rank][0], rank, (job,)))
                 elif when < settles:
                     settles = when
+        for jobs in sharing.values():
+            if all(job.demand.preemptible and self._settled_by(job, now) for job in jobs):
+                key, rank, _ = min(entry_of[job.rank] for job in jobs)
+                going.append((key, rank, tuple(jobs)))
         if settles != FOREVER and not now < self._settles[node] <= settles:
             self._settles[node] = settles
             heappush(self._settling, (settles, node))
         if len(going) > 1:
             going.sort(reverse=True)
         return going
+
+    def _settled_by(self, job: Job, now: int) -> bool:
+        return max(job.hold_until, job.run_from + self._settled) <= now
 
     def _choose(self, demand: Demand, split: list[tuple[int, int, int]], limit: Price) -> list[Job] | None:
         """Pick the dearest nodes for each piece; return the least that must leave them."""
@@ -278,13 +292,13 @@ class Room:
         books = self._books
         missing = gpus - books.claimable_on(node).bit_count()
         leaving: list[Job] = []
-        for key, _, job in self._last_first_on(node):
+        for key, _, jobs in self._last_first_on(node):
             if missing <= 0 and books.would_host(node, gpus, demand, leaving):
                 break
             if not (0, key) > limit:
                 return None
-            leaving.append(job)
-            missing -= gpus_on(job, node)
+            leaving.extend(jobs)
+            missing -= gpus_on(jobs[0], node)
         if missing > 0 or not books.would_host(node, gpus, demand, leaving):
             return None
         return leaving
@@ -292,6 +306,8 @@ class Room:
     def _least(self, needs: dict[int, int], victims: dict[int, Job]) -> list[Job]:
         """Spare, most valuable first, each victim without which there is still room."""
         key = self._index.key
+        if any(job.demand.sharing for job in victims.values()):
+            return sorted(victims.values(), key=lambda job: (key(job), job.rank), reverse=True)
         spareable = {
             node: self._books.claimable_on(node).bit_count()
             + sum(gpus_on(job, node) for job in victims.values())

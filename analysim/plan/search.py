@@ -22,17 +22,65 @@ class Placer(Protocol):
         """Find a placement on the nodes of ``mask``; None where the job does not fit."""
 
 
+def place(placer: Placer, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+    """Place a job by a strategy, within one node, NVLink domain, rack or pod where it asks for that.
+
+    Of the domains of a level that hold it, the one with the fewest free GPUs is taken, the first of those.
+    """
+    levels = job.demand.domains
+    if levels is None:
+        return placer.place(capacity, job, option, mask)
+    for domains in levels:
+        if len(domains) == 1:
+            placement = placer.place(capacity, job, option, mask & domains[0])
+            if placement is not None:
+                return placement
+            continue
+        free = [(capacity.free_milli_within(option.gpu_type, mask & each), each) for each in domains]
+        for amount, each in sorted(free, key=lambda pair: pair[0]):
+            if amount >= job.demand.gpu_milli:
+                placement = placer.place(capacity, job, option, mask & each)
+                if placement is not None:
+                    return placement
+    return None
+
+
+def find_place(
+    capacity: Capacity, job: Job, placer: Placer, options: Sequence[Option], avoided: int = 0
+) -> tuple[Placement, Option] | None:
+    """Find a place on any of several GPU types: all compared at once where the strategy does that, else in order.
+
+    A job that has to stay within a part of the tree tries them in order under every strategy.
+    """
+    if len(options) > 1 and job.demand.domains is None and getattr(placer, "across_types", False):
+        return placer.place_across(capacity, job, options, avoided)  # type: ignore[attr-defined,no-any-return]
+    for option in options:
+        placement = place(placer, capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+        if placement is not None:
+            return placement, option
+    return None
+
+
 def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Placement, Option] | Blocked:
-    """Find a place on free GPUs, trying the GPU types in the order written; else the reason."""
+    """Find a place on free GPUs, trying the GPU types in the order written; else the reason.
+
+    A strategy that compares nodes of all types gets those that quota allows at once.
+    """
     demand = job.demand
     asked: list[Option] = []
+    if getattr(placer, "across_types", False) and len(demand.options) > 1 and demand.pinned is None:
+        asked = [option for option in demand.options if not option.bounded or books.admitted(demand, option)]
+        books.placements += 1
+        found = find_place(books.capacity, job, placer, asked, avoided)
+        return found or why_not(books, job, placer, asked, avoided)
     for option in demand.options:
         if option.bounded and not books.admitted(demand, option):
             continue
         asked.append(option)
         if demand.pinned is None:
             books.placements += 1
-            placement = placer.place(books.capacity, job, option, option.mask & ~avoided if avoided else option.mask)
+            mask = option.mask & ~avoided if avoided else option.mask
+            placement = place(placer, books.capacity, job, option, mask)
         else:
             placement = demand.pinned if resumes(books.capacity, demand, demand.pinned) else None
         if placement is not None:
@@ -44,12 +92,9 @@ def search_move(
     books: Books, job: Job, placer: Placer, avoided: int = 0
 ) -> tuple[Placement, Option] | Blocked:
     """Find a place that a running job could move to; it counts in its partition already, so quota is not asked."""
-    for option in job.demand.options:
-        books.placements += 1
-        placement = placer.place(books.capacity, job, option, option.mask & ~avoided)
-        if placement is not None and placement[0][0] != NOWHERE:
-            return placement, option
-    return BLOCKED["fragmented"]
+    books.placements += 1
+    found = find_place(books.capacity, job, placer, job.demand.options, avoided)
+    return found if found is not None and found[0][0][0] != NOWHERE else BLOCKED["fragmented"]
 
 
 def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
@@ -67,17 +112,12 @@ def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def all_free(capacity: Capacity, placement: Placement) -> bool:
-    """Tell whether all GPUs of a placement are free."""
-    return all(node < 0 or capacity.free[node] & mask == mask for node, mask in placement)
-
-
 def resumes(capacity: Capacity, demand: Demand, pinned: Placement) -> bool:
     """Tell whether a suspended job finds its GPUs free, and CPUs and memory for them."""
     if not demand.resources or not capacity.models_resources:
-        return all_free(capacity, pinned)
+        return capacity.has(pinned, demand)
     hosted = (node < 0 or capacity.hosts(node, mask.bit_count(), demand) for node, mask in pinned)
-    return all_free(capacity, pinned) and all(hosted)
+    return capacity.has(pinned, demand) and all(hosted)
 
 
 def why_not(
@@ -89,19 +129,26 @@ def why_not(
     """
     demand = job.demand
     capacity = books.capacity
-    gpus = demand.gpus
+    gpu_milli = demand.gpu_milli
     if demand.resources and capacity.models_resources and _gpus_alone_fit(books, job, placer, asked, avoided):
         return BLOCKED["resources"]
     if len(asked) < len(demand.options):
         return BLOCKED["quota"]
+    if demand.domains is not None and _fits_elsewhere(books, job, placer, asked, avoided):
+        return BLOCKED["topology"]
     for option in demand.options:
-        if capacity.free_within(option.gpu_type, option.mask) >= gpus:
+        if capacity.free_milli_within(option.gpu_type, option.mask) >= gpu_milli:
             return _FRAGMENTED
     kinds = range(len(capacity.levels))
     if len(kinds) == 1 and demand.options[0].mask == demand.leaf.nodes:
         return _NO_FREE_GPUS
-    anywhere = sum(capacity.free_within(kind, demand.leaf.nodes) for kind in kinds)
-    return BLOCKED["type"] if anywhere >= gpus else _NO_FREE_GPUS
+    anywhere = sum(capacity.free_milli_within(kind, demand.leaf.nodes) for kind in kinds)
+    return BLOCKED["type"] if anywhere >= gpu_milli else _NO_FREE_GPUS
+
+
+def _fits_elsewhere(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
+    """Tell whether the job would fit if it did not have to stay within a part of the tree."""
+    return any(placer.place(books.capacity, job, option, option.mask & ~avoided) for option in asked)
 
 
 def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Option], avoided: int) -> bool:
@@ -111,20 +158,20 @@ def _gpus_alone_fit(books: Books, job: Job, placer: Placer, asked: Sequence[Opti
         return True
     demand.resources = False
     try:
-        return any(placer.place(books.capacity, job, option, option.mask & ~avoided) for option in asked)
+        return any(place(placer, books.capacity, job, option, option.mask & ~avoided) for option in asked)
     finally:
         demand.resources = True
 
 
 def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement, Option] | None:
     """Find a place that may use GPUs which are still being released."""
-    view = claimable(books.capacity, books.releases)
+    view = None if job.demand.sharing else claimable(books.capacity, books.releases)
     if view is None:
         return None
     for option in job.demand.options:
         if job.demand.pinned is None:
             books.placements += 1
-            placement = placer.place(view, job, option, option.mask)
+            placement = place(placer, view, job, option, option.mask)
         else:
             placement = job.demand.pinned if resumes(view, job.demand, job.demand.pinned) else None
         if placement is not None and may_claim(books, job, placement, option):
@@ -186,6 +233,9 @@ def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Optio
     option = next((each for each in demand.options if each.gpu_type == kind), None)
     if option is None or any(not option.mask >> node & 1 for node, _ in pairs):
         return "the placement uses nodes that the job may not use (GPU type or partition)"
+    used = sum(1 << node for node, _ in pairs)
+    if demand.domains is not None and not any(used & ~each == 0 for domains in demand.domains for each in domains):
+        return "the placement spans more of the tree than the job allows"
     if demand.pinned is not None and dict(pairs) != dict(demand.pinned):
         return "a suspended job resumes only on the GPUs it had"
     return pairs, option
@@ -193,13 +243,13 @@ def read_placement(books: Books, job: Job, where: Any) -> tuple[Placement, Optio
 
 def is_free(books: Books, job: Job, placement: Placement, own: Placement = ()) -> bool:
     """Tell whether a placement is free now, what the job itself holds there counted as free."""
+    if not books.capacity.has(placement, job.demand, own):
+        return False
     held = dict(own)
     for node, mask in placement:
         if node < 0:
             continue
         more = mask & ~held.get(node, 0)
-        if more & ~books.capacity.free[node]:
-            return False
         if job.demand.resources and not books.capacity.hosts(node, more.bit_count(), job.demand):
             return False
     return True

@@ -109,7 +109,7 @@ class Shadow:
             books.placements += 1
             if demand.pinned is not None:
                 return demand.pinned if search.resumes(self._capacity, demand, demand.pinned) else None
-            placement = self._plan.placer.place(self._capacity, self.job, option, option.mask)
+            placement = search.place(self._plan.placer, self._capacity, self.job, option, option.mask)
             if placement is not None:
                 return placement
         return None

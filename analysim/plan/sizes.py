@@ -14,7 +14,7 @@ from analysim.cluster.capacity import Capacity, lowest_bits
 from analysim.jobs import NOWHERE, Demand, Job, Option, Placement
 from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.books import Books
-from analysim.plan.search import Placer
+from analysim.plan.search import Placer, place
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
@@ -63,12 +63,12 @@ def search_resized(
     old, held, demand = job.placement, job.option, job.demand
     assert old is not None and held is not None
     view = books.capacity.copy()
-    view.give(old, demand)
+    view.give(old, demand.sized(sum(mask.bit_count() for _, mask in old)))
     own = dict(old)
     for option in (held, *(other for other in demand.options if other is not held)):
         books.placements += 1
         mask = option.mask & ~avoided
-        if getattr(placer, "counts_only", False) and not demand.per_node:
+        if getattr(placer, "counts_only", False) and not demand.per_node and demand.domains is None:
             placement = _anywhere(books.capacity, job, option, placer, mask)
         else:
             placement = _near(view, job, option, placer, mask)
@@ -89,10 +89,10 @@ def _near(view: Capacity, job: Job, option: Option, placer: Placer, mask: int) -
     """Place a gang by the gang rule: on its own nodes, on some of its own nodes and others, or anywhere."""
     assert job.placement is not None
     own = sum(1 << node for node, _ in job.placement) & mask
-    placement = placer.place(view, job, option, own) if own else None
-    if placement is None and own:
+    placement = place(placer, view, job, option, own) if own else None
+    if placement is None and own and job.demand.domains is None:
         placement = _extended(view, job, option, placer, own, mask)
-    return placement or placer.place(view, job, option, mask)
+    return placement or place(placer, view, job, option, mask)
 
 
 def _extended(view: Capacity, job: Job, option: Option, placer: Placer, own: int, mask: int) -> Placement | None:

@@ -8,7 +8,8 @@ from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
-from analysim.policy.placement import PLACERS, Placer, RackFirst
+from analysim.policy.placement import Placer, RackFirst
+from analysim.policy.placers import PLACERS
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
 __all__ = [

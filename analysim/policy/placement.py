@@ -7,26 +7,49 @@ strategy chooses among nodes; ties go to the first node of the topology file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from analysim.cluster.capacity import Capacity, bits_of
-from analysim.jobs import NOWHERE, Demand, Job, Option, Placement
+from analysim.cluster.topology import Topology
+from analysim.jobs import NOWHERE, Demand, Job, Option, Placement, Workload
+from analysim.units import GPU_MILLI
 
 
 class Placer:
-    """Base of the strategies; a subclass chooses one node, and whole nodes, its own way."""
+    """Base of the strategies; a subclass chooses one node, and whole nodes, its own way.
+
+    ``across_types``: nodes of all GPU types that a job may use are compared at once, by ``place_across``; else the
+    types are tried in the order written. ``watches``: the run shall keep a ``WatchedCapacity`` for it.
+    """
 
     name = ""
     counts_only = False
+    across_types = False
+    watches = False
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
+
+    def begin(self, topology: Topology, workload: Workload) -> None:
+        """Prepare for a run; called once the trace is admitted, before anything is placed."""
+
+    def place_across(
+        self, capacity: Capacity, job: Job, options: Sequence[Option], avoided: int = 0
+    ) -> tuple[Placement, Option] | None:
+        """Find a placement on any of several GPU types, none of it on the nodes ``avoided``; here in their order."""
+        for option in options:
+            placement = self.place(capacity, job, option, option.mask & ~avoided)
+            if placement is not None:
+                return placement, option
+        return None
 
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Find a placement for a job on the nodes of ``mask``; None where it does not fit."""
         demand = job.demand
         gpus = demand.gpus
+        if demand.sharing:
+            return self.place_share(capacity, job, option, mask)
         if 0 < gpus <= option.largest and not demand.per_node:
             node = self.choose(capacity, job, capacity.levels[option.gpu_type], gpus, mask)
             return None if node < 0 else ((node, capacity.pick(node, gpus)),)
@@ -40,6 +63,19 @@ class Placer:
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose a node with at least ``gpus`` free GPUs; -1 where there is none."""
         raise NotImplementedError
+
+    def place_share(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """Place a share of one GPU: on the GPU with the least left that is enough, of the node that is chosen."""
+        share = job.demand.share
+        nodes = able(capacity, job.demand, capacity.with_share(option.gpu_type, share, mask), 1)
+        if not nodes:
+            return None
+        node = self.choose_sharing(capacity, job, nodes)
+        return ((node, capacity.tightest(node, share)),)
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose one of the nodes that have room for a share; here the first."""
+        return (nodes & -nodes).bit_length() - 1
 
     def choose_whole(self, capacity: Capacity, job: Job, nodes: int, count: int) -> list[int]:
         """Choose ``count`` nodes of a set that has at least so many; here the first ones."""
@@ -121,7 +157,7 @@ class Pack(Placer):
         """As every strategy; the common case, one node and no CPUs or memory, without further calls."""
         demand = job.demand
         gpus = demand.gpus
-        if demand.resources or demand.per_node or not 0 < gpus <= option.largest:
+        if not demand.simple or gpus > option.largest:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         for count in range(gpus, len(levels)):
@@ -130,6 +166,16 @@ class Pack(Placer):
                 node = (nodes & -nodes).bit_length() - 1
                 return ((node, capacity.pick(node, gpus)),)
         return None
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node of the GPU with the least left that is enough; among wholly free ones the fullest node."""
+        share = job.demand.share
+
+        def left(node: int) -> tuple[int, int]:
+            enough = [each for each in capacity.partial[node].values() if each >= share]
+            return min(enough, default=GPU_MILLI), capacity.free[node].bit_count()
+
+        return min(bits_of(nodes), key=left)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the fullest node that has room."""
@@ -147,6 +193,12 @@ class First(Placer):
 
     name = "first"
 
+    def place_share(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """As every strategy, but no node behind the first that has room is looked at."""
+        share = job.demand.share
+        node = first_able(capacity, job.demand, capacity.with_share(option.gpu_type, share, mask), 1)
+        return None if node < 0 else ((node, capacity.tightest(node, share)),)
+
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the first node that has room."""
         return first_able(capacity, job.demand, roomy(levels, gpus, mask), gpus)
@@ -156,6 +208,16 @@ class Spread(Placer):
     """Worst fit: the node with the most free GPUs."""
 
     name = "spread"
+
+    def choose_sharing(self, capacity: Capacity, job: Job, nodes: int) -> int:
+        """Choose the node with the most left."""
+        return max(
+            bits_of(nodes),
+            key=lambda node: (
+                capacity.free[node].bit_count() * GPU_MILLI + sum(capacity.partial[node].values()),
+                -node,
+            ),
+        )
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose the emptiest node."""
@@ -169,32 +231,87 @@ class Spread(Placer):
 
 
 class Random(Placer):
-    """A node drawn by a hash of (seed, job, attempt) among those that have room."""
+    """A node, and of it a GPU for a share, drawn by a hash of (seed, job, attempt) among those that have room."""
 
     name = "random"
+    across_types = True
+
+    def place_across(
+        self, capacity: Capacity, job: Job, options: Sequence[Option], avoided: int = 0
+    ) -> tuple[Placement, Option] | None:
+        """Draw among the nodes of all GPU types on which a job fits whole; other gangs try the types in order."""
+        demand = job.demand
+        nodes = 0
+        for option in options:
+            if demand.gpus <= option.largest and demand.per_node in (0, demand.gpus):
+                nodes |= option.mask
+        node = self._draw_able(capacity, job, nodes & ~avoided, demand.gpus) if nodes else -1
+        if node < 0:
+            return super().place_across(capacity, job, options, avoided)
+        option = next(option for option in options if option.mask >> node & 1)
+        return self._on(capacity, job, node), option
+
+    def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
+        """As every strategy; shares and CPU jobs are drawn a node as well."""
+        demand = job.demand
+        resources = capacity.models_resources and demand.resources
+        if demand.sharing or (not demand.gpus and resources):
+            node = self._draw_able(capacity, job, mask, demand.gpus)
+            return None if node < 0 else self._on(capacity, job, node)
+        return super().place(capacity, job, option, mask)
 
     def choose(self, capacity: Capacity, job: Job, levels: Sequence[int], gpus: int, mask: int) -> int:
         """Choose any node that has room."""
-        nodes = able(capacity, job.demand, roomy(levels, gpus, mask), gpus)
-        return self._draw(job, nodes, 0) if nodes else -1
+        return self._draw_able(capacity, job, mask, gpus)
 
     def choose_whole(self, capacity: Capacity, job: Job, nodes: int, count: int) -> list[int]:
         """Draw whole nodes without putting back."""
         chosen = []
         for turn in range(count):
-            node = self._draw(job, nodes, turn)
+            node = nth_bit(nodes, self._draw(job, turn) % nodes.bit_count())
             chosen.append(node)
             nodes &= ~(1 << node)
         return chosen
 
-    def _draw(self, job: Job, nodes: int, turn: int) -> int:
-        text = f"{self.seed}:placement:{job.id}:{job.stint}:{turn}"
-        number = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
-        wanted = number % nodes.bit_count()
-        for position, node in enumerate(bits_of(nodes)):
-            if position == wanted:
+    def _on(self, capacity: Capacity, job: Job, node: int) -> Placement:
+        demand = job.demand
+        if not demand.gpus:
+            return ((node, 0),)
+        if not demand.sharing:
+            return ((node, capacity.pick(node, demand.gpus)),)
+        fitting = capacity.free[node]
+        for gpu, left in capacity.partial[node].items():
+            if left >= demand.share:
+                fitting |= 1 << gpu
+        return ((node, 1 << nth_bit(fitting, self._draw(job, "gpu") % fitting.bit_count())),)
+
+    def _draw_able(self, capacity: Capacity, job: Job, mask: int, gpus: int) -> int:
+        """Draw among the nodes of a set that have room; -1 where there is none."""
+        demand = job.demand
+        nodes = mask
+        if gpus:
+            nodes = 0
+            for levels in capacity.levels:
+                nodes |= roomy(levels, gpus, mask)
+            if demand.sharing:
+                nodes |= capacity.partial_nodes & mask
+        turn = 0
+        while nodes:
+            node = nth_bit(nodes, self._draw(job, turn) % nodes.bit_count())
+            if self._is_able(capacity, demand, node, gpus):
                 return node
-        raise AssertionError("a set has as many members as it counts")  # pragma: no cover
+            nodes ^= 1 << node
+            turn += 1
+        return -1
+
+    def _is_able(self, capacity: Capacity, demand: Demand, node: int, gpus: int) -> bool:
+        if demand.sharing and not capacity.tightest(node, demand.share):
+            return False
+        return not (demand.resources and capacity.models_resources) or capacity.hosts(node, gpus, demand)
+
+    def _draw(self, job: Job, turn: int | str) -> int:
+        text = f"{self.seed}:placement:{job.id}:{job.stint}:{turn}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 class RackFirst(Pack):
@@ -225,7 +342,7 @@ class Anywhere(First):
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Gather GPUs node by node until there are enough."""
         missing = job.demand.gpus
-        if missing == 0 or job.demand.per_node:
+        if missing == 0 or job.demand.per_node or job.demand.sharing:
             return super().place(capacity, job, option, mask)
         levels = capacity.levels[option.gpu_type]
         gathered = []
@@ -254,7 +371,17 @@ def roomy(levels: Sequence[int], gpus: int, mask: int) -> int:
     return nodes & mask
 
 
-PLACERS: Mapping[str, type[Placer]] = {
-    placer.name: placer for placer in (Pack, First, Spread, Random, RackFirst, Anywhere)
-}
-"""The strategies by the name that ``--placement`` takes."""
+def nth_bit(mask: int, number: int) -> int:
+    """Return the index of set bit ``number`` (from 0, lowest first), by halving."""
+    low, width = 0, mask.bit_length()
+    while width > 1:
+        half = width >> 1
+        below = mask >> low & (1 << half) - 1
+        count = below.bit_count()
+        if number < count:
+            width = half
+        else:
+            number -= count
+            low += half
+            width -= half
+    return low

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysim.errors import InvariantError
-from analysim.tables import RunTables
+from analysim.tables import RunTables, read_gpu_ids
 from analysim.units import MICROSECONDS
 from analysim.whole_file import whole_file
 
@@ -47,11 +46,11 @@ def write_chrome_trace(tables: RunTables, path: Path, limit: int = MOST_SLICES) 
     """
     path = Path(path)
     rows = _held_rows(tables)
-    ends = rows["gpus"].to_numpy(dtype=np.int64).cumsum()
+    ends = np.ceil(rows["gpus"].to_numpy(dtype=float)).astype(np.int64).cumsum()
     total = int(ends[-1]) if len(ends) else 0
     kept = rows.iloc[: int(np.searchsorted(ends, limit, side="right"))]
     tracks = _lay_tracks(tables.capacity)
-    placed = [_parse_ids(text) for text in kept["gpu_ids"]]
+    placed = [read_gpu_ids(text) for text in kept["gpu_ids"]]
     _check_tracks(kept, placed, tracks)
     written = sum(map(len, placed))
     note = f"{written:,} slices, one for each GPU and interval"
@@ -81,20 +80,13 @@ def _lay_tracks(capacity: pd.DataFrame) -> Tracks:
     return Tracks(process, dict(zip(gpus, firsts, strict=False)), gpus)
 
 
-@cache
-def _parse_ids(text: str) -> tuple[int, ...]:
-    """Read ``"0-3,6"`` as (0, 1, 2, 3, 6)."""
-    ids: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        ids.extend(range(int(first), int(last or first) + 1))
-    return tuple(ids)
-
-
 def _check_tracks(kept: pd.DataFrame, placed: Sequence[tuple[int, ...]], tracks: Tracks) -> None:
     """Raise ``InvariantError`` where a GPU is held twice: viewers show that wrongly, without a word."""
+    whole = (kept["gpus"] >= 1).to_numpy(bool)
+    placed = [ids for ids, alone in zip(placed, whole, strict=True) if alone]
     if not placed:
         return
+    kept = kept[whole]
     counts = [len(ids) for ids in placed]
     first_track = kept["node"].map(tracks.first_track).to_numpy(dtype=np.int64)
     track = np.repeat(first_track, counts) + np.concatenate(placed)
@@ -138,15 +130,25 @@ def _slices(
     jobs: pd.DataFrame, kept: pd.DataFrame, placed: Sequence[tuple[int, ...]], tracks: Tracks
 ) -> Iterator[str]:
     tenants = kept["job_id"].map(jobs.set_index("job_id")["tenant"]).fillna("")
-    columns = (kept[name] for name in ("job_id", "kind", "node", "start_us", "end_us", "progress_s"))
-    for ids, tenant, job, kind, node, start, end, progress in zip(placed, tenants, *columns, strict=True):
+    columns = (kept[name] for name in ("job_id", "kind", "node", "gpus", "start_us", "end_us", "progress_s"))
+    rows = zip(placed, tenants, *columns, strict=True)
+    for number, (ids, tenant, job, kind, node, gpus, start, end, progress) in enumerate(rows):
         name = json.dumps(f"job {job}" if kind == "run" else f"{kind} of job {job}")
         arguments = json.dumps({"job": str(job), "tenant": tenant, "kind": kind, "progress_s": progress})
+        if gpus < 1:
+            yield from _share(number, f'"pid":{tracks.process[node]},"cat":"{kind}","name":{name}', ids, start, end)
+            continue
         head = f'{{"ph":"X","name":{name},"cat":"{kind}","ts":{start},"dur":{end - start}'
         head += f',"pid":{tracks.process[node]}'
         first = tracks.first_track[node]
         for gpu in ids:
             yield f'{head},"tid":{first + gpu},"args":{arguments}}}'
+
+
+def _share(number: int, what: str, ids: tuple[int, ...], start: int, end: int) -> Iterator[str]:
+    """A share of a GPU as an asynchronous slice: slices of one track may not overlap, those of shares do."""
+    yield f'{{"ph":"b","id":{number},{what},"ts":{start},"args":{{"gpu":{ids[0]}}}}}'
+    yield f'{{"ph":"e","id":{number},{what},"ts":{end}}}'
 
 
 @contextmanager

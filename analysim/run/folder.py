@@ -36,7 +36,8 @@ class NewRunFolder:
 
     Everything goes into ``partial``, a hidden sibling of ``target``; ``finish`` renames it. Left without
     ``finish``, by an error or Ctrl-C, the sibling is removed and nothing remains. With ``numbered`` the
-    next free ``target-2``, ``target-3``... is taken when another run has taken the name meanwhile.
+    next free ``target-2``, ``target-3``... is taken when another run has taken the name meanwhile. ``marker`` is the
+    file by which a folder is known to be one that ``force`` may replace.
 
     Raises ``RunFolderError`` when the target exists (unless ``force``) or cannot be written, ``UserError``
     when it has no name.
@@ -44,15 +45,18 @@ class NewRunFolder:
 
     partial: Path
 
-    def __init__(self, target: Path, *, force: bool = False, numbered: bool = False) -> None:
+    def __init__(
+        self, target: Path, *, force: bool = False, numbered: bool = False, marker: str = RUN_FILE
+    ) -> None:
         self.target = target
+        self.marker = marker
         self.force = force
         self.numbered = numbered
         self._parents: list[Path] = []
 
     def __enter__(self) -> Self:
         if not self.numbered:
-            check_target(self.target, force=self.force)
+            check_target(self.target, force=self.force, marker=self.marker)
         with _told(self.target):
             self._parents = make_parents(self.target)
             self.partial = _make_partial(self.target)
@@ -123,7 +127,7 @@ def _told(target: Path) -> Iterator[None]:
         ) from error
 
 
-def check_target(target: Path, *, force: bool) -> None:
+def check_target(target: Path, *, force: bool, marker: str = RUN_FILE) -> None:
     """Refuse a target that exists; with ``force`` refuse only what is no run folder.
 
     Raises ``RunFolderError``, and ``UserError`` for a target without a name of its own.
@@ -136,9 +140,10 @@ def check_target(target: Path, *, force: bool) -> None:
         return
     if not force:
         raise _exists(target)
-    if not (target / RUN_FILE).is_file():
+    if not (target / marker).is_file():
+        what = "a run folder" if marker == RUN_FILE else f"a folder with a {marker}"
         raise RunFolderError(
-            f"{target} is not a run folder, so --force does not replace it.", "Choose another --out."
+            f"{target} is not {what}, so --force does not replace it.", "Choose another --out."
         )
 
 

@@ -103,9 +103,10 @@ class _Jobs:
         self.recorded_start, self.first_start = recorded, first
         self.leaves = table["leaf"].astype(str).to_numpy(object)
         begun = np.maximum(recorded, submit)
-        self.spans = Spans(begun, begun + record.jobs.duration_us, record.jobs.gpus)
+        # A share of a GPU counts as one that is busy.
+        self.spans = Spans(begun, begun + record.jobs.duration_us, -(-record.jobs.gpus // record.parts))
         self.rows = record.rows
-        self.held = Spans(record.rows.start_us, record.rows.end_us, record.rows.gpus)
+        self.held = Spans(record.rows.start_us, record.rows.end_us, -(-record.rows.gpus // record.parts))
 
 
 def _compare(jobs: _Jobs, ranks: Integers, gpus: int) -> tuple[dict[str, Any], Busy]:

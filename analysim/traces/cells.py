@@ -29,7 +29,8 @@ _ZONE = r"(?:Z|[+-][0-9][0-9]:?[0-9][0-9]|[T ][^-+]*[+-][0-9][0-9]) *$"
 _EXPECTED: dict[Kind, tuple[str, str]] = {
     "time": ("a time", "Write seconds (12.5) or ISO 8601 (2024-05-01T12:00:00+02:00)."),
     "duration": ("a duration", "Write seconds (90), or units as in 1h30m."),
-    "count": ("a whole number", "Write a whole number, 0 or more; GPUs are not shared."),
+    "gpus": ("a number of GPUs", "Write a whole number, 0 or more, or a share of one GPU such as 0.5."),
+    "count": ("a whole number", "Write a whole number, 0 or more."),
     "amount": ("a number", "Write a number, 0 or more, without a unit."),
     "integer": ("a whole number", "Write a whole number, such as 0, 1 or -1."),
     "flag": ("true or false", "Write true, false, yes, no, 1 or 0."),
@@ -38,6 +39,7 @@ _CORRECT = "Correct the cell, or leave the job out."
 _NEGATIVE: dict[Kind, str] = {
     "time": "Times are 0 or more: add the same number to all of them, or correct the cell.",
     "duration": _CORRECT,
+    "gpus": _CORRECT,
     "count": _CORRECT,
     "amount": _CORRECT,
     "integer": _CORRECT,
@@ -148,8 +150,10 @@ def _read_numbers(raw: npt.NDArray[Any], column: Column) -> Reading:
     absent, unread = np.isnan(values), np.isinf(values)
     too_large = ~unread & (np.abs(values) > limit)
     values = np.where(absent | unread | too_large, 0.0, values)
-    if column.kind in ("count", "integer"):
+    if column.kind in ("gpus", "count", "integer"):
         fractions = values != np.rint(values)
+        if column.kind == "gpus":
+            fractions &= (values <= 0) | (values >= 1) | (np.rint(values * column.scale) < 1)
         unread |= fractions
         values[fractions] = 0.0
     return Reading(np.rint(values * column.scale).astype(np.int64), absent, unread, too_large)

@@ -86,7 +86,12 @@ class Draft:
             ids = self.table.ids(name)
             self._values[column.target], findings = ids, check_ids(ids, name)
         elif column.kind == "text":
-            self._values[column.target] = _tidy(self.table.text(name).fillna(""), column)
+            texts = _tidy(self.table.text(name).fillna(""), column)
+            self._values[column.target] = texts
+            if column.choices:
+                bad = ~texts.isin(["", *column.choices]).to_numpy(bool)
+                what, remedy = f"is none of {', '.join(column.choices)}", "Write one of them, or leave the cell empty."
+                findings = [find_cells(f"unknown {column.name}", name, bad, what, remedy)] if bad.any() else []
         elif column.kind == "flag":
             series = self.table.column(name)
             series = series if series.dtype == bool else self.table.text(name)

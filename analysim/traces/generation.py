@@ -43,7 +43,7 @@ def generate(
     Raises ``UserError`` or ``ConfigError``.
     """
     wanted = _merge(find_profile(profile), profile, {"jobs": jobs, "gpus": gpus, "load": load}, options or {})
-    draw = _Streams(seed)
+    draw = Streams(seed)
     leader = _find_leaders(draw("bursts").random(wanted.jobs) < wanted.burst_share)
     sizes = _pick(draw("sizes"), _fitting_sizes(wanted), wanted.jobs)[leader]
     durations = _draw_durations(draw("durations"), wanted, sizes)
@@ -65,7 +65,7 @@ def generate(
     return make_frame(ids | {name: column[order] for name, column in values.items()}, wanted.jobs)
 
 
-class _Streams:
+class Streams:
     """Independent streams of random numbers from one seed, one for each purpose."""
 
     def __init__(self, seed: int) -> None:
@@ -198,7 +198,7 @@ def _at_rate(work: Floats, week: Floats) -> Floats:
     return reached
 
 
-def _draw_owners(draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _draw_owners(draw: Streams, profile: Profile, leader: npt.NDArray[np.intp]) -> dict[str, Any]:
     """Draw tenant, partition and user; all jobs of a burst have the same."""
     tenants = profile.tenants or [Tenant(name="", share=1)]
     tenant = _pick_index(draw("tenants"), [each.share for each in tenants], leader.size)[leader]
@@ -214,7 +214,7 @@ def _draw_owners(draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp])
 
 
 def _draw_sizes(
-    draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp], sizes: Integers
+    draw: Streams, profile: Profile, leader: npt.NDArray[np.intp], sizes: Integers
 ) -> dict[str, Any]:
     """Draw which jobs are elastic, alike in a burst: from 1 GPU to twice what they ask for."""
     if not profile.elastic_share:
@@ -232,7 +232,7 @@ def _draw_sizes(
     }
 
 
-def _draw_traits(draw: _Streams, profile: Profile, leader: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _draw_traits(draw: Streams, profile: Profile, leader: npt.NDArray[np.intp]) -> dict[str, Any]:
     """Draw priority, preemptibility and GPU type, alike in a burst, and status."""
     traits: dict[str, Any] = {
         "priority": _pick(draw("priorities"), profile.priorities, leader.size)[leader],

@@ -42,7 +42,7 @@ def settle(log: Log, path: str) -> Settled:
     A job is set aside when it has no submission and no start, when it never started, when its end or its
     GPUs are not told, when its duration or its GPUs are negative, or when a time is beyond 285 years or its GPUs
     are absurdly many. It is kept, and entered as repaired, when it was running as the log ended (it then runs
-    until that end), when it asks for a part of a GPU (it gets a whole one), when its submission is missing or
+    until that end), when it asks for GPUs and a part of one (it gets whole ones), when its submission is missing or
     later than its start (it is submitted as it starts), when it has no id (it gets ``#`` and its row) or one that
     was used before (it gets ``~2``), when its GPUs cannot be spread evenly over its nodes, and when another value
     is too large for our schema (it is left out).
@@ -126,9 +126,9 @@ class _Jobs:
             return
         self.put_aside("GPUs not told", self.gpus == UNKNOWN)
         self.put_aside("negative number of GPUs", self.gpus < 0)
-        part = self.gpus % GPU_MILLI != 0
-        self.repair("a part of a GPU: gets a whole one", part)
-        self.gpus = -(-self.gpus // GPU_MILLI) * GPU_MILLI
+        part = (self.gpus > GPU_MILLI) & (self.gpus % GPU_MILLI != 0)
+        self.repair("GPUs and a part of one: gets whole ones", part)
+        self.gpus = np.where(part, -(-self.gpus // GPU_MILLI) * GPU_MILLI, self.gpus)
 
     def check_range(self) -> None:
         """What our schema refuses as too large: a float of seconds cannot hold such times to the microsecond."""

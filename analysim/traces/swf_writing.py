@@ -89,7 +89,7 @@ class _Writing:
         """The 18 fields of each job."""
         frame, size = self.frame, len(self.frame)
         submit = self.moments("submit_us")
-        gpus = frame["gpu_milli"].to_numpy() // GPU_MILLI
+        gpus = -(-frame["gpu_milli"].to_numpy() // GPU_MILLI)  # processors are whole
         partition = self.numbers("partition")
         unknown = np.full(size, -1)
         fields = {

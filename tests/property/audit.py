@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from analysim.cluster.partitions import Account
+from analysim.cluster.watched import WatchedCapacity, class_of
 from analysim.jobs import Demand, Job, Option, Placement, State
 from analysim.plan.books import Books
 from analysim.policy import Plan
@@ -20,6 +21,7 @@ def audit(plan: Plan) -> None:
     books = plan.books
     _check_gpus(books)
     _check_resources(books)
+    _check_classes(books)
     _check_accounts(books)
     _check_holders(books)
     pending = [job for job in [*books.waiting.values(), *books.fresh] if job.state is State.PENDING]
@@ -40,11 +42,20 @@ def _holdings(books: Books) -> Iterator[tuple[Demand, Placement]]:
 def _check_gpus(books: Books) -> None:
     topology = books.topology
     held = [0] * topology.size
-    for _, placement in _holdings(books):
+    shares: dict[tuple[int, int], int] = defaultdict(int)
+    for demand, placement in _holdings(books):
         for node, mask in placement:
-            if node >= 0:
+            if demand.sharing:
+                shares[node, mask] += demand.share
+            elif node >= 0:
                 assert held[node] & mask == 0, "a GPU is held twice"
                 held[node] |= mask
+    for (node, mask), share in shares.items():
+        assert held[node] & mask == 0, "a GPU is held whole and in part"
+        assert share + books.capacity.partial[node].get(mask.bit_length() - 1, 0) == 1000, "part of a GPU is lost"
+        held[node] |= mask
+    left = {(node, 1 << gpu) for node, each in enumerate(books.capacity.partial) for gpu in each}
+    assert left <= set(shares), "a part is left of a GPU that nobody shares"
     for node, mask in enumerate(held):
         assert mask | books.capacity.free[node] == (1 << topology.gpu_count[node]) - 1, "a GPU is lost"
         assert mask & books.capacity.free[node] == 0, "a held GPU counts as free"
@@ -82,12 +93,26 @@ def _users(books: Books) -> Iterator[tuple[Demand, Placement]]:
         yield release.job.demand, release.unclaimed
 
 
+def _check_classes(books: Books) -> None:
+    """Which classes of jobs hold GPUs of each node, where a strategy goes by that."""
+    if not isinstance(books.capacity, WatchedCapacity):
+        return
+    held: list[dict[int, int]] = [{} for _ in range(books.topology.size)]
+    for demand, placement in _users(books):
+        for node, mask in placement:
+            if mask:
+                kind = class_of(demand)
+                held[node][kind] = held[node].get(kind, 0) + mask.bit_count()
+    assert [dict(each) for each in books.capacity.held] == held, "classes of jobs on a node"
+
+
 def _charged(books: Books) -> Iterator[tuple[Job, Option | None, int]]:
     for job in [*books.running.values(), *(each.job for each in books.reserved.values())]:
         yield job, job.option, job.demand.gpu_milli
     for release in books.releases.values():
         if release.charged:
-            yield release.job, release.option, 1000 * sum(mask.bit_count() for _, mask in release.unclaimed)
+            count = sum(mask.bit_count() for _, mask in release.unclaimed)
+            yield release.job, release.option, count * release.job.demand.share
 
 
 def _check_accounts(books: Books) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig
+from analysim.policy import PLACERS
 from tests.builders import cluster, frame
 
 NODE_TYPES = {
@@ -18,7 +19,7 @@ NODE_TYPES = {
     "b2": {"gpus": 2, "gpu_type": "B"},
     "c0": {},
 }
-PLACEMENTS = st.sampled_from(["pack", "first", "spread", "random", "rack", "any"])
+PLACEMENTS = st.sampled_from(sorted(PLACERS))
 LEAVES = ("p", "q", "r", "s")
 STEP = 500_000
 """Times are multiples of half a second, so that many things happen at one instant."""
@@ -83,13 +84,17 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
 
 
 @st.composite
-def traces(draw: st.DrawFn, most: int = 20, elastic: bool = False) -> pd.DataFrame:
-    """Up to ``most`` jobs of every kind that the schema knows; many elastic, if wanted, in two of three traces."""
-    rows = draw(st.lists(_jobs(), min_size=1, max_size=most))
+def traces(draw: st.DrawFn, most: int = 20, requests: bool = False, elastic: bool = False) -> pd.DataFrame:
+    """Up to ``most`` jobs of every kind; with ``requests`` also shares of one GPU and levels of the tree.
+
+    With ``elastic`` many jobs of two traces in three may run on other numbers of GPUs.
+    """
+    rows = draw(st.lists(_jobs(requests), min_size=1, max_size=most))
     ids = draw(st.permutations(range(len(rows))))
     if elastic and draw(st.integers(0, 2)):
         for row in rows:
-            row |= draw(_sizes(row["gpu_milli"] // 1000, row["gpus_per_node"] or 1))
+            whole = row["gpu_milli"] // 1000 if row["gpu_milli"] % 1000 == 0 else 0
+            row |= draw(_sizes(whole, row["gpus_per_node"] or 1))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
 
 
@@ -124,15 +129,16 @@ def _sizes(draw: st.DrawFn, gpus: int, step: int) -> dict[str, Any]:
 
 
 @st.composite
-def _jobs(draw: st.DrawFn) -> dict[str, Any]:
+def _jobs(draw: st.DrawFn, requests: bool) -> dict[str, Any]:
     rare = draw(st.integers(0, 5))
     gpus = draw(st.sampled_from([1, 2, 3, 4, 1, 2, 4, 6, 8, 12, 0, 16]))
+    share = draw(st.sampled_from([250, 500, 700, 1000])) if requests and gpus == 1 else 1000
     submit = draw(st.integers(0, 16)) * STEP
     divisors = [each for each in (1, 2, 4) if gpus and gpus % each == 0]
     return {
         "submit_us": submit,
         "duration_us": draw(st.integers(0, 30)) * STEP + draw(st.sampled_from([0, 0, 1, 333_333])),
-        "gpu_milli": gpus * 1000,
+        "gpu_milli": gpus * share,
         "gpus_per_node": draw(st.sampled_from(divisors)) if divisors and rare == 0 else 0,
         "gpu_type": draw(st.sampled_from(["", "", "", "A", "B", "A|B", "B|A"])),
         "cpu_milli": draw(st.sampled_from([0, 0, 1000, 5000, 9500])),
@@ -145,5 +151,8 @@ def _jobs(draw: st.DrawFn) -> dict[str, Any]:
         "estimate_us": draw(st.integers(1, 30)) * STEP,
         "cancel_us": submit + draw(st.integers(0, 20)) * STEP if rare == 2 else -1,
         "checkpoint_us": draw(st.integers(0, 4)) * STEP if rare == 3 else -1,
+        "topology_required": draw(st.sampled_from(["node", "rack"])) if requests and rare == 5 else "",
+        "topology_preferred": draw(st.sampled_from(["node", "rack"])) if requests and rare == 0 else "",
+        "topology_wait_us": draw(st.integers(-1, 10)) * STEP if requests else -1,
         "restart_us": draw(st.integers(0, 4)) * STEP if rare == 4 else -1,
     }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from analysim.policy import Job, Options, Order, Plan, Policy
-from analysim.policy.placement import PLACERS
+from analysim.policy import PLACERS, Job, Options, Order, Plan, Policy
 from tests.property.audit import audit
 
 STEP = 500_000

@@ -40,7 +40,8 @@ def share_of(book: JobBook, machines: dict[str, Machine]) -> dict[tuple[str, int
             gpus = min(max(size, min(eligible)), max(eligible))  # a full node, whatever it has
         else:
             gpus = book.gpus
-        needs[gpu_type, size] = (gpus, gpus * cpu_each, gpus * memory_each)
+        count = math.ceil(gpus)
+        needs[gpu_type, size] = (gpus, count * cpu_each, count * memory_each)
     return needs
 
 
@@ -49,8 +50,8 @@ def _per_gpu(book: JobBook, machines: dict[str, Machine]) -> tuple[int, int]:
     cpus = number(book.given["cpus"], 1_000) or 0
     memory = number(book.given["memory_gb"], 1_024) or 0
     return (
-        math.ceil(Fraction(cpus, book.gpus)) if any(change[2] is not None for change in modelled) else 0,
-        math.ceil(Fraction(memory, book.gpus)) if any(change[3] is not None for change in modelled) else 0,
+        math.ceil(Fraction(cpus, math.ceil(book.gpus))) if any(change[2] is not None for change in modelled) else 0,
+        math.ceil(Fraction(memory, math.ceil(book.gpus))) if any(change[3] is not None for change in modelled) else 0,
     )
 
 
@@ -74,13 +75,17 @@ def demand_mix(books: list[JobBook], machines: dict[str, Machine]) -> list[tuple
 
 @dataclass
 class Moment:
-    """What is so from ``start`` to ``stop``: free (GPUs, CPUs, memory) and held GPUs by node, and jobs."""
+    """What is so from ``start`` to ``stop``: free (GPUs, CPUs, memory) and held GPUs by node, and jobs.
+
+    ``left`` is what is left of each GPU of a node of which a part is held.
+    """
 
     start: int
     stop: int
     up: dict[str, int]
-    free: dict[str, tuple[int, int | None, int | None]]
-    held: dict[str, int]
+    free: dict[str, tuple[Fraction, int | None, int | None]]
+    held: dict[str, Fraction]
+    left: dict[str, list[Fraction]]
     pending: list[JobBook]
     running: list[JobBook]
     waiting: list[JobBook]
@@ -105,7 +110,8 @@ def _moment(
     books: list[JobBook], machines: dict[str, Machine], now: int, then: int, run_end: int | None
 ) -> Moment:
     capacity = {name: machine.at(now) for name, machine in machines.items()}
-    held = dict.fromkeys(machines, 0)
+    held = dict.fromkeys(machines, Fraction(0))
+    parts: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     cpus = dict.fromkeys(machines, 0)
     memory = dict.fromkeys(machines, 0)
     pending: list[JobBook] = []
@@ -120,6 +126,8 @@ def _moment(
             productive += gpus * row.progress / (row.end - row.start)
             if row.node in held:
                 held[row.node] += row.gpus
+                if 0 < row.gpus < 1:
+                    parts[row.node, str(row.gpu_ids)] += row.gpus
                 cpus[row.node] += row.cpus
                 memory[row.node] += row.memory
         leaves = book.end if book.end is not None else run_end
@@ -130,18 +138,19 @@ def _moment(
         (running if any(row.kind in ACTIVE for row in rows) else waiting).append(book)
     free = {
         name: (
-            max(gpus - held[name], 0),
+            max(gpus - held[name], Fraction(0)),
             None if has_cpus is None else has_cpus - cpus[name],
             None if has_memory is None else has_memory - memory[name],
         )
         for name, (gpus, has_cpus, has_memory) in capacity.items()
     }
     up = {name: gpus for name, (gpus, *_) in capacity.items()}
-    return Moment(now, then, up, free, held, pending, running, waiting, productive)
+    left = {name: [1 - part for (node, _), part in parts.items() if node == name and part < 1] for name in machines}
+    return Moment(now, then, up, free, held, left, pending, running, waiting, productive)
 
 
 def unusable(moment: Moment, machines: dict[str, Machine], mix: list[tuple[Any, int]]) -> Fraction:
-    """Free GPUs that a random task of the mix cannot use on their node."""
+    """Free GPUs that a random task of the mix cannot use on their node; parts of GPUs too small for it."""
     total = Fraction(0)
     jobs = sum(weight for _, weight in mix)
     for name, (gpus, cpus, memory) in moment.free.items():
@@ -150,23 +159,25 @@ def unusable(moment: Moment, machines: dict[str, Machine], mix: list[tuple[Any, 
             if not machine.size:
                 continue
             asked = dict(needs)[machine.gpu_type, machine.size]
+            left = moment.left[name]
             fits = (
                 (not gpu_type or machine.gpu_type in gpu_type.split("|"))
-                and asked[0] <= gpus
+                and (asked[0] <= gpus - sum(left) or asked[0] <= max(left, default=0))
                 and (cpus is None or asked[1] <= cpus)
                 and (memory is None or asked[2] <= memory)
             )
-            total += 0 if fits else Fraction(gpus * weight, jobs)
+            wasted = sum(part for part in left if part < min(asked[0], 1)) if fits else gpus
+            total += Fraction(wasted * weight, jobs)
     return total
 
 
-def stranded(moment: Moment, machines: dict[str, Machine]) -> int:
+def stranded(moment: Moment, machines: dict[str, Machine]) -> Fraction:
     """Free GPUs on nodes too small for the earliest pending job of every partition with one."""
     heads: dict[str, JobBook] = {}
     for book in moment.pending:
         heads.setdefault(book.given.get("leaf", book.given["partition"]), book)
     shares = [share_of(book, machines) for book in heads.values()]
-    total = 0
+    total = Fraction(0)
     for name, (gpus, *_) in moment.free.items():
         machine = machines[name]
         if machine.size and shares and all(gpus < each[machine.gpu_type, machine.size][0] for each in shares):
@@ -174,16 +185,16 @@ def stranded(moment: Moment, machines: dict[str, Machine]) -> int:
     return total
 
 
-def largest_gang(moment: Moment, machines: dict[str, Machine]) -> int:
+def largest_gang(moment: Moment, machines: dict[str, Machine]) -> Fraction:
     """The freest node, or full nodes of one kind with the freest other node of that kind."""
     kinds = defaultdict(list)
     for name, (gpus, *_) in moment.free.items():
-        kinds[machines[name].gpu_type, machines[name].size].append(gpus)
-    best = 0
+        kinds[machines[name].gpu_type, machines[name].size].append(gpus - sum(moment.left[name]))
+    best = Fraction(0)
     for (_, size), free in kinds.items():
         full = [gpus for gpus in free if gpus == size]
         rest = [gpus for gpus in free if gpus != size]
-        best = max(best, *free, sum(full) + max(rest, default=0))
+        best = max(best, *free, sum(full) + max(rest, default=Fraction(0)))
     return best
 
 

@@ -19,6 +19,7 @@ from tests.property.independent_run import (
     Machine,
     Row,
     gpu_time_up,
+    gpus_of,
     last_end,
     over,
     read_jobs,
@@ -83,7 +84,7 @@ def _fill_up(tables: RunTables, books: list[JobBook]) -> float | None:
         return None
     first, last = min(submits), max(submits)
     rows = [
-        (round(row.start_s * 1e6), round(row.end_s * 1e6), int(row.gpus))
+        (round(row.start_s * 1e6), round(row.end_s * 1e6), gpus_of(row.gpus))
         for row in tables.segments.itertuples()
     ]
     held = sum(gpus * (min(max(end, first), last) - min(max(start, first), last)) for start, end, gpus in rows)
@@ -295,15 +296,24 @@ def check_no_gpu_held_twice(tables: RunTables) -> list[str]:
     machines = read_machines(tables)
     faults = []
     spans = defaultdict(list)
+    shared = defaultdict(list)
     for book in read_jobs(tables):
         for row in book.rows:
             if row.kind == "suspend" or not row.gpus or row.start == row.end:
                 continue
             indices = gpu_indices(row.gpu_ids)
-            if len(set(indices)) != row.gpus or max(indices) >= machines[row.node].size:
+            if len(set(indices)) != math.ceil(row.gpus) or max(indices) >= machines[row.node].size:
                 faults.append(f"{row.gpu_ids!r} are not {row.gpus} GPUs of {row.node}")
             for index in indices:
-                spans[row.node, index].append((row.start, row.end, book.given["job_id"]))
+                if row.gpus < 1:
+                    shared[row.node, index].append((row.start, row.end, row.gpus))
+                else:
+                    spans[row.node, index].append((row.start, row.end, book.given["job_id"]))
+    for (node, index), parts in shared.items():
+        whole = [(start, end, Fraction(1)) for start, end, _ in spans[node, index]]
+        for start, _, _ in parts + whole:
+            if sum(part for begin, end, part in parts + whole if begin <= start < end) > 1:
+                faults.append(f"GPU {index} of {node} is held more than once over at {start} us")
     for (node, index), taken in spans.items():
         taken.sort(key=lambda span: span[:2])
         for (_, end, job), (start, _, other) in itertools.pairwise(taken):

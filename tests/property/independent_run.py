@@ -25,6 +25,11 @@ def number(value: Any, scale: int = 1) -> int | None:
     return None if value is None or value != value else round(float(value) * scale)
 
 
+def gpus_of(value: Any) -> Fraction:
+    """A count of GPUs, or a share of one in thousandths."""
+    return Fraction(round(float(value) * 1_000), 1_000)
+
+
 def label(value: Any) -> str:
     """A name; empty for NaN."""
     return value if isinstance(value, str) else ""
@@ -37,7 +42,7 @@ class Row:
     node: str
     start: int
     end: int
-    gpus: int
+    gpus: Fraction
     gpu_ids: str
     kind: str
     speed: int
@@ -53,7 +58,7 @@ class JobBook:
     rank: int
     given: dict[str, Any]
     submit: int
-    gpus: int
+    gpus: Fraction
     duration: int
     state: str
     end: int | None
@@ -90,7 +95,7 @@ def read_jobs(tables: RunTables) -> list[JobBook]:
                 rank,
                 given,
                 us(given["submit_time_s"]) or 0,
-                number(given["num_gpus"]) or 0,
+                gpus_of(given["num_gpus"]),
                 us(given["duration_s"]) or 0,
                 given["state"],
                 us(given["end_time_s"]),
@@ -103,7 +108,7 @@ def read_jobs(tables: RunTables) -> list[JobBook]:
                 cell["node"],
                 us(cell["start_s"]) or 0,
                 us(cell["end_s"]) or 0,
-                number(cell["gpus"]) or 0,
+                gpus_of(cell["gpus"]),
                 cell["gpu_ids"],
                 cell["kind"],
                 number(cell["speed"], 1_000_000) or 0,

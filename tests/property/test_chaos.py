@@ -47,7 +47,7 @@ def stir(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, **given: object)
 
 
 @EXAMPLES
-@given(traces(elastic=True), clusters(), SEEDS, PLACEMENTS, COSTS)
+@given(traces(requests=True, elastic=True), clusters(), SEEDS, PLACEMENTS, COSTS)
 def test_the_books_hold_whatever_a_policy_does(
     rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str, costs: Costs
 ) -> None:

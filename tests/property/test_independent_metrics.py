@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from analysim import simulate
 from analysim.config.cluster import ClusterConfig, NodeGroup, NodeType, Partition, Rack
 from analysim.metrics import make_timeline, summarise
+from tests.builders import run
+from tests.property.cases import PLACEMENTS, clusters, traces
 from tests.property.independent_course import course
 from tests.property.independent_metrics import (
     check_jobs,
@@ -93,6 +95,24 @@ def test_timeline_agrees_with_the_second_path(seed: int, intervals: int) -> None
     for row, figures in zip(timeline.to_dict("records"), expected, strict=True):
         found = {name: None if np.isnan(row[name]) else row[name] for name in figures}
         # Rates of progress are counted in 2**-40 of a GPU.
+        assert differences(found, figures, absolute=len(tables.segments) * 2**-40) == []
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=40, deadline=None)
+@given(traces(requests=True), clusters(), st.sampled_from(("fifo", "preempt", "srtf")), PLACEMENTS)
+def test_runs_with_shares_of_gpus_agree_with_the_second_path(
+    rows: pd.DataFrame, cluster: ClusterConfig, policy: str, placement: str
+) -> None:
+    tables = run(rows, cluster, policy, placement=placement).tables
+    assert differences(summarise(tables), recompute(tables)) == []
+    assert [*check_jobs(tables), *check_state_sum(tables), *check_no_gpu_held_twice(tables)] == []
+    timeline = make_timeline(tables, 3)
+    edges = [*timeline["start_s"], *timeline["end_s"].tail(1)]
+    for row, figures in zip(
+        timeline.to_dict("records"), course(tables, [round(edge * 1e6) for edge in edges]), strict=True
+    ):
+        found = {name: None if np.isnan(row[name]) else row[name] for name in figures}
         assert differences(found, figures, absolute=len(tables.segments) * 2**-40) == []
 
 

@@ -82,7 +82,7 @@ def test_passing_over_shapes_changes_nothing(
     assert same_tables(without_blocked(left.tables), without_blocked(right.tables)) == []
 
 
-@given(rows=traces(elastic=True), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
+@given(rows=traces(requests=True, elastic=True), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
 def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str) -> None:
     left, right = (
         run(rows, cluster, Chaos({"seed": seed, "useless": useless}), placement=placement, costs=CHARGED)
@@ -93,7 +93,7 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 
 # -- the unit of time ------------------------------------------------------------------------------------------
 
-TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us")
+TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us", "topology_wait_us")
 TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "interval")
 
 
@@ -136,7 +136,7 @@ def twice(tables: RunTables) -> RunTables:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@given(rows=traces(), cluster=clusters(speeds=False), placement=PLACEMENTS)
+@given(rows=traces(requests=True), cluster=clusters(speeds=False), placement=PLACEMENTS)
 def test_twice_the_time_in_everything_is_twice_the_time(
     name: str, rows: pd.DataFrame, cluster: ClusterConfig, placement: str
 ) -> None:
@@ -148,7 +148,7 @@ def test_twice_the_time_in_everything_is_twice_the_time(
     assert same_tables(twice(once.tables), double.tables) == []
 
 
-@given(rows=traces(), cluster=clusters(speeds=False), seed=st.integers(0, 2**32))
+@given(rows=traces(requests=True), cluster=clusters(speeds=False), seed=st.integers(0, 2**32))
 def test_twice_the_time_for_whatever_a_policy_does(rows: pd.DataFrame, cluster: ClusterConfig, seed: int) -> None:
     once = run(rows, cluster, Chaos({"seed": seed}), costs=CHARGED)
     costs = Costs(checkpoint_s=2, restart_s=4, checkpoint_interval_s=6)

@@ -148,8 +148,7 @@ def test_gpu_types_of_required_affinity(tmp_path: Path) -> None:
 def test_slices_of_a_gpu_are_parts(tmp_path: Path) -> None:
     slices = container(resources={"nvidia.com/mig-3g.20gb": 1})
     trace = read(tmp_path, pod("a", spec={"containers": [slices]}))
-    assert trace.frame["gpu_milli"].tolist() == [1_000]
-    assert "a part of a GPU: gets a whole one" in trace.account.repaired
+    assert trace.frame["gpu_milli"].tolist() == [429]  # 3 of 7 slices
     assert any("1 pods ask for slices of a GPU (MIG)" in note for note in trace.notes)
 
 

@@ -80,7 +80,7 @@ def test_tasks_fold_into_gangs(trace: Trace) -> None:
 def test_parts_of_gpus_add_up_before_they_are_rounded(trace: Trace) -> None:
     """3 instances with half a GPU and one with a whole are 2.5 GPUs, and get 3."""
     assert trace.frame.set_index("job_id")["gpu_milli"].to_dict() == {"aa": 3_000, "bb": 1_000, "cc": 2_000}
-    assert trace.account.repaired["a part of a GPU: gets a whole one"].tolist() == [1]
+    assert trace.account.repaired["GPUs and a part of one: gets whole ones"].tolist() == [1]
 
 
 def test_jobs_are_submitted_before_their_first_task_is_launched(trace: Trace) -> None:

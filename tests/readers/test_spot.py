@@ -46,7 +46,7 @@ def test_high_priority_jobs_are_not_preempted(tmp_path: Path) -> None:
 
 
 def test_parts_of_gpus_are_rounded_up_for_the_whole_job(tmp_path: Path) -> None:
-    assert read(tmp_path).account.repaired["a part of a GPU: gets a whole one"].tolist() == [3]
+    assert read(tmp_path).account.repaired["GPUs and a part of one: gets whole ones"].tolist() == [3]
 
 
 def test_another_job_type_is_told(tmp_path: Path) -> None:

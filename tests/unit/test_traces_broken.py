@@ -16,7 +16,7 @@ HEADER = "job_id,submit_time,duration,num_gpus"
 GOOD = f"{HEADER}\n1,0,5,1\n"
 DURATION = "Write seconds (90), or units as in 1h30m."
 TIME = "Write seconds (12.5) or ISO 8601 (2024-05-01T12:00:00+02:00)."
-WHOLE = "Write a whole number, 0 or more; GPUs are not shared."
+GPUS = "Write a whole number, 0 or more, or a share of one GPU such as 0.5."
 CORRECT = "Correct the cell, or leave the job out."
 MILLISECONDS = "Times are seconds: divide milliseconds by 1,000, or correct the cell."
 ONE_ID = "Give each job an id of its own, or leave the column out to have the rows numbered."
@@ -232,14 +232,23 @@ CELLS = {
         ", row 1 (line 2), column job_id: an empty cell is not an id.",
         "Give each job an id.",
     ),
-    "part of a GPU": ("1,0,5,0.5", ', row 1 (line 2), column num_gpus: "0.5" is not a whole number.', WHOLE),
-    "GPUs as a word": ("1,0,5,two", ', row 1 (line 2), column num_gpus: "two" is not a whole number.', WHOLE),
-    "GPUs as true": ("1,0,5,True", ', row 1 (line 2), column num_gpus: "True" is not a whole number.', WHOLE),
+    "more than a part of a GPU": (
+        "1,0,5,1.5",
+        ', row 1 (line 2), column num_gpus: "1.5" is not a number of GPUs.',
+        GPUS,
+    ),
+    "less than a thousandth of a GPU": (
+        "1,0,5,0.0004",
+        ', row 1 (line 2), column num_gpus: "0.0004" is not a number of GPUs.',
+        GPUS,
+    ),
+    "GPUs as a word": ("1,0,5,two", ', row 1 (line 2), column num_gpus: "two" is not a number of GPUs.', GPUS),
+    "GPUs as true": ("1,0,5,True", ', row 1 (line 2), column num_gpus: "True" is not a number of GPUs.', GPUS),
     "negative GPUs": ("1,0,5,-1", ', row 1 (line 2), column num_gpus: "-1" is negative.', CORRECT),
     "no GPUs said": (
         "1,0,5,",
-        ", row 1 (line 2), column num_gpus: an empty cell is not a whole number.",
-        WHOLE,
+        ", row 1 (line 2), column num_gpus: an empty cell is not a number of GPUs.",
+        GPUS,
     ),
     "several kinds": (
         "1,0,x,1\n2,0,5,-1",
@@ -253,6 +262,12 @@ CELLS = {
     ),
 }
 OPTIONAL = {
+    "a level that there is not": (
+        "topology_required",
+        "shelf",
+        '"shelf" is none of node, nvlink, rack, pod.',
+        "Write one of them, or leave the cell empty.",
+    ),
     "gang that does not divide": (
         "gpus_per_node",
         "3",
@@ -395,7 +410,7 @@ def test_parquet_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_find_problems_counts_all_by_kind() -> None:
-    rows = ["1,0,-5,1", "2,0,nan,1", "2,0,5,0.5", "4,0,-6,-1"] + [
+    rows = ["1,0,-5,1", "2,0,nan,1", "2,0,5,1.5", "4,0,-6,-1"] + [
         f"{number},x,5,1" for number in range(5, 15)
     ]
     Path("prod.csv").write_text("\n".join([HEADER, *rows]))
@@ -404,7 +419,7 @@ def test_find_problems_counts_all_by_kind() -> None:
         ("negative duration", "duration", 2),
         ("not a duration", "duration", 1),
         ("duplicate id", "job_id", 1),
-        ("not a whole number", "num_gpus", 1),
+        ("not a number of GPUs", "num_gpus", 1),
         ("negative num_gpus", "num_gpus", 1),
         ("not a time", "submit_time", 10),
     ]

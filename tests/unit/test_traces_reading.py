@@ -46,6 +46,7 @@ def test_only_the_required_columns() -> None:
         "gpu_milli": 0,
         "gpus_per_node": 0,
         "gpu_type": "",
+        "features": "",
         "cpu_milli": 0,
         "memory_mb": 0,
         "tenant": "",
@@ -77,7 +78,7 @@ def test_only_the_required_columns() -> None:
 def test_every_column_and_its_type() -> None:
     names = ",".join(each.name for each in COLUMNS)
     cells = (
-        "7,10,1h30m,16,8,A100 | H100,12.5,1.5,org/team,ann,batch,-2,no,2h,90,15,30,"
+        "7,10,1h30m,16,8,A100 | H100,ib&nvme,12.5,1.5,org/team,ann,batch,-2,no,2h,90,15,30,"
         "7200,8,32,linear,pod,rack,10m,failed,resnet,20,5420,n1"
     )
     trace = read(f"{names}\n{cells}\n")
@@ -89,6 +90,7 @@ def test_every_column_and_its_type() -> None:
             16_000,
             8,
             "A100|H100",
+            "ib&nvme",
             12_500,
             1_536,
             "org/team",
