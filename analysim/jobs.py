@@ -297,8 +297,8 @@ class Workload:
         self.leaf_names: list[str] = []
         self.leaf_of: Integers = np.zeros(self.count, np.int64)
         self.rejections: dict[int, str] = {}
-        self.elastic = False
         self.relaxes = False
+        self.elastic = False
         self.has_cancels = bool((frame["cancel_us"].to_numpy() >= 0).any())
         self._columns: dict[str, npt.NDArray[Any]] = {}
 
@@ -405,10 +405,7 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """GPUs the gang asks for; 1 for a job that asks for a share of one, see ``gpu_milli``.
-
-        An elastic job may run on others, which ``plan.gpus`` tells.
-        """
+        """GPUs the gang asks for, 1 for a share of one (``gpu_milli``); ``plan.gpus`` tells what an elastic job has."""
         return self.demand.asked
 
     @property

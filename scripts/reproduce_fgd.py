@@ -41,6 +41,9 @@ FIGURES = ("allocated_percent", "fragmented_percent_of_capacity")
 COMPARED = (("allocated_percent", 100), ("allocated_percent", 130))
 """What is compared for every workload and policy."""
 
+FRAGMENTATION_POINTS = 1.0
+"""Per cent of the cluster by which fragmentation may be off at any load."""
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -158,6 +161,7 @@ def _compare_all(options: argparse.Namespace) -> int:
                 )
         fragmented = table[table["metric"] == FIGURES[1]]
         worst = fragmented.loc[fragmented["difference"].abs().idxmax()]
+        too_far += abs(worst["difference"]) > FRAGMENTATION_POINTS
         print(
             f"{workload:<12} fragmentation at {fragmented['load'].nunique()} loads: at most"
             f" {abs(worst['difference']):.2f} points off ({worst['policy']} at {worst['load']}%)"

@@ -14,8 +14,8 @@ SHARES = 0
 
 
 def class_of(demand: Demand) -> int:
-    """Return the class of a demand with GPUs: ``SHARES``, or how many GPUs it asks for."""
-    return SHARES if demand.sharing else demand.gpus
+    """Return the class of a demand with GPUs: ``SHARES``, or how many GPUs it asks for, whatever it runs on."""
+    return SHARES if demand.sharing else demand.asked
 
 
 class WatchedCapacity(Capacity):

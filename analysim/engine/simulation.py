@@ -213,9 +213,10 @@ class Simulation:
         waiting = job.rank in books.waiting
         if waiting:
             books.dequeue(job)
-        relaxed, pinned = job.demand.relaxed, job.demand.pinned
+        relaxed, pinned = self.workload.demands[job.demand.index].relaxed, job.demand.pinned
         assert relaxed is not None
-        job.demand = relaxed if pinned is None else relaxed.pin(pinned)
+        sized = relaxed.sized(job.demand.gpus)
+        job.demand = sized if pinned is None else sized.pin(pinned)
         if waiting:
             books.enqueue(job)
             self._dirty = True

@@ -317,15 +317,12 @@ class Books(Holdings):
         job._done = self.progress(job)
         before.entries = self.leave_running(job)
         shared, gone, new = split(old, placement)
+        self.capacity.take(new, job.demand)
         if option is not job.option or demand is not job.demand:
             assert job.option is not None
             self.charge(job.demand, job.option, -job.demand.gpu_milli, 0)
             self.charge(demand, option, demand.gpu_milli, 0)
-        if demand is not job.demand:
-            for node, mask in old:
-                self.capacity.exchange(node, mask, job.demand, demand, 1)
             job.demand = demand
-        self.capacity.take(new, demand)
         if cost:
             if gone:
                 self.hold(job, gone, now + cost, charged=False)

@@ -63,7 +63,7 @@ def search_resized(
     old, held, demand = job.placement, job.option, job.demand
     assert old is not None and held is not None
     view = books.capacity.copy()
-    view.give(old, demand.sized(sum(mask.bit_count() for _, mask in old)))
+    view.give(old, demand)
     own = dict(old)
     for option in (held, *(other for other in demand.options if other is not held)):
         books.placements += 1

@@ -23,6 +23,10 @@ INFEASIBLE = -(1 << 20)
 """Score of a node where a piece does not fit: below every score that a strategy gives."""
 
 
+MOST_KEPT = 1 << 23
+"""Scores of nodes kept in all, 16 bytes each: a trace may have more shapes than memory holds scores of."""
+
+
 class Piece(NamedTuple):
     """What a job asks of one node: CPUs and memory in all, ``gpus`` GPUs with ``share`` thousandths of each."""
 
@@ -89,6 +93,14 @@ class Board:
         twin.columns = dict(self.columns)
         twin.scores = dict(self.scores)
         return twin
+
+    def keep(self, key: Any, scores: Scores) -> Scores:
+        """Keep scores for the next time, and forget those that were longest not computed where there are too many."""
+        self.scores.pop(key, None)
+        while self.scores and len(self.scores) * self.size > MOST_KEPT:
+            del self.scores[next(iter(self.scores))]
+        self.scores[key] = scores
+        return scores
 
     def update(self, capacity: Capacity, nodes: set[int] | range) -> None:
         """Read some nodes again."""

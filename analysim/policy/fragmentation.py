@@ -94,6 +94,7 @@ class Fragmentation:
         self._asked: list[int] = self._cpus.tolist()
         shares = np.unique(np.array([pod.share for pod in partly], np.int64))
         self._level = np.searchsorted(shares, np.arange(GPU_MILLI + 1), side="right")
+        self._levels: list[int] = self._level.tolist()
         most = max(topology.gpu_count, default=0)
         kinds = max(len(topology.gpu_types), 1)
         self._partly = np.zeros((kinds, len(self._cpus) + 1, len(shares) + 1), np.int64)
@@ -134,8 +135,9 @@ class Fragmentation:
         rank = bisect_right(self._asked, cpu_milli)
         tables = self._rows.get((gpu_type, rank))
         if tables is None:
-            by_residual = np.arange(GPU_MILLI + 1) * (self.total - self._partly[gpu_type, rank, self._level])
-            tables = self._rows[gpu_type, rank] = by_residual.tolist(), self._wholly[gpu_type, rank].tolist()
-        by_gpu, by_whole = tables
-        whole = free.bit_count()
-        return by_gpu[GPU_MILLI] * whole + sum([by_gpu[left] for left in partial]) - by_whole[whole]
+            lost = self.total - self._partly[gpu_type, rank]
+            tables = self._rows[gpu_type, rank] = lost.tolist(), self._wholly[gpu_type, rank].tolist()
+        by_level, by_whole = tables
+        level, whole = self._levels, free.bit_count()
+        parts = sum([left * by_level[level[left]] for left in partial])
+        return GPU_MILLI * by_level[-1] * whole + parts - by_whole[whole]

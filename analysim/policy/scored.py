@@ -162,8 +162,7 @@ class Scored(Placer):
             if chosen is not None:
                 gpus = gpus.copy()
                 gpus[rows] = chosen
-        fresh = board.scores[key] = Scores(board.serial, values, gpus)
-        return fresh
+        return board.keep(key, Scores(board.serial, values, gpus))
 
 
 def _on_one_node(job: Job, option: Option) -> bool:

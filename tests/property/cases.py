@@ -85,16 +85,15 @@ def clusters(draw: st.DrawFn, speeds: bool = True) -> ClusterConfig:
 
 @st.composite
 def traces(draw: st.DrawFn, most: int = 20, requests: bool = False, elastic: bool = False) -> pd.DataFrame:
-    """Up to ``most`` jobs of every kind; with ``requests`` also shares of one GPU and levels of the tree.
+    """Up to ``most`` jobs of every kind; many elastic, if wanted, in two of three traces.
 
-    With ``elastic`` many jobs of two traces in three may run on other numbers of GPUs.
+    With ``requests`` some want shares of one GPU, or to stay within a level of the tree.
     """
     rows = draw(st.lists(_jobs(requests), min_size=1, max_size=most))
     ids = draw(st.permutations(range(len(rows))))
     if elastic and draw(st.integers(0, 2)):
         for row in rows:
-            whole = row["gpu_milli"] // 1000 if row["gpu_milli"] % 1000 == 0 else 0
-            row |= draw(_sizes(whole, row["gpus_per_node"] or 1))
+            row |= draw(_sizes(row["gpu_milli"] // 1000, row["gpus_per_node"] or 1))
     return frame(job_id=list(ids), **{name: [row[name] for row in rows] for name in rows[0]})
 
 

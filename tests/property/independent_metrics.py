@@ -174,7 +174,7 @@ def check_sizes(tables: RunTables) -> list[str]:
         for (start, end, kind), gpus in stint_gpus(book).items():
             if kind not in ("run", "restart") or end == start:
                 continue
-            if not least <= gpus <= most or (each and gpus >= 1 and gpus % each):
+            if not least <= gpus <= most or (each and asked >= 1 and gpus % each):
                 faults.append(f"job {book.given['job_id']}: {gpus} GPUs from {start} us, asked {least} to {most}")
     return faults
 

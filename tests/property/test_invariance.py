@@ -82,7 +82,12 @@ def test_passing_over_shapes_changes_nothing(
     assert same_tables(without_blocked(left.tables), without_blocked(right.tables)) == []
 
 
-@given(rows=traces(requests=True, elastic=True), cluster=clusters(), seed=st.integers(0, 2**32), placement=PLACEMENTS)
+@given(
+    rows=traces(requests=True, elastic=True),
+    cluster=clusters(),
+    seed=st.integers(0, 2**32),
+    placement=PLACEMENTS,
+)
 def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterConfig, seed: int, placement: str) -> None:
     left, right = (
         run(rows, cluster, Chaos({"seed": seed, "useless": useless}), placement=placement, costs=CHARGED)

@@ -31,7 +31,7 @@ def fresh(name: str, topology: Topology, workload: Any) -> Any:
 
 
 @settings(max_examples=max(settings.default.max_examples // 2, 30))
-@given(st.data(), traces(shares=True), clusters(speeds=False))
+@given(st.data(), traces(requests=True), clusters(speeds=False))
 def test_kept_scores_are_those_of_a_fresh_start(data: st.DataObject, rows: Any, cluster: Any) -> None:
     topology = Topology(cluster)
     config = RunConfig(trace="test", unknown_partition="root")

@@ -272,7 +272,7 @@ def test_data_that_is_no_mapping() -> None:
         ("load: 0\n", "load is 0; expected more than 0.", ""),
         (
             "placement: packed\n",
-            "placement is 'packed'; expected 'pack', 'first', 'spread', 'random', 'rack' or 'any'.",
+            "placement is 'packed'; expected 'pack', 'first', 'spread', 'random', 'rack', 'any', 'fgd', 'bestfit', 'dotprod', 'gpupacking' or 'gpuclustering'.",
             "Did you mean 'pack'?",
         ),
         ("overrun: stop\n", "overrun is 'stop'; expected 'extend' or 'kill'.", "Known: extend, kill."),

@@ -312,6 +312,23 @@ def test_a_strategy_of_a_policy_works_where_the_run_has_another() -> None:
         assert wide is None  # no two nodes of one kind
 
 
+def test_scores_that_were_forgotten_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench([node(8), node(4)], job(1, 0, 1, 1))
+    board, placer = board_of(bench.capacity), bench.placer("bestfit")
+    assert isinstance(placer, Scored)
+    pieces = [Piece(1000 * cpus, 0, 1, 1000, 1) for cpus in range(5)]
+    before = [placer.scores(board, piece).values.tolist() for piece in pieces]
+    monkeypatch.setattr("analysim.policy.board.MOST_KEPT", 4)
+    assert [placer.scores(board, piece).values.tolist() for piece in pieces] == before
+    bench.take(0, 0, 1)
+    board_of(bench.capacity)
+    after = [placer.scores(board, piece).values.tolist() for piece in pieces]
+    assert len(board.scores) <= 3 and after != before
+    fresh = Bench([node(8), node(4)], job(1, 0, 1, 1))
+    fresh.take(0, 0, 1)
+    assert after == [fresh.scores("bestfit", piece) for piece in pieces]
+
+
 # -- random --------------------------------------------------------------------------------------------------
 
 
