@@ -43,9 +43,10 @@ class Preempt(Policy):
 
     def schedule(self, plan: Plan) -> None:
         levels = self._levels
-        for moves in (levels.sink, levels.rise):
-            for _ in moves(plan):
-                pass  # the keys are read again, which is all
+        for job in levels.sink(plan):
+            levels.expect_to_sink(job, plan)  # the next level, or the same one: it loaded its state for a while
+        for _ in levels.rise(plan):
+            pass  # its key is read again, which is all
         blocked = False
         for job in plan.pending_by(self.order):
             if plan.start(job) or self._make_room(plan, job):

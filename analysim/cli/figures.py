@@ -58,8 +58,11 @@ RESULT_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("fairness.max_over_min", "fairness (max / min)", format_number),
     ("preemptions", "preemptions", format_number),
     ("migrations", "migrations", format_number),
+    ("resizes", "resizes", format_number),
     ("gpu_hours_lost", "GPU-hours lost", format_number),
 )
+SHOWN_IF_ANY = ("resizes",)
+"""Figures that are left out where they are 0 throughout."""
 PAIRED_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("paired.faster", "jobs faster than first", show_share),
     ("paired.slower", "jobs slower than first", show_share),
@@ -72,6 +75,8 @@ def print_summary(run: Run) -> None:
     summary = run.summary
     rows = [["policy (knowledge)", run.label], ["trace", summary["trace"]], ["topology", _topology(summary)]]
     for path, title, show in (*JOB_FIGURES, *RESULT_FIGURES):
+        if path in SHOWN_IF_ANY and not _at(summary, path):
+            continue
         rows.append([title, _shown(_at(summary, path), show)])
     print_table(rows, header=False)
 
@@ -99,7 +104,7 @@ def print_comparison(labels: Sequence[str], runs: Sequence[Run], table: pd.DataF
         rows.append(["topology", *topologies])
     print(f"{runs[0].summary['trace']} on {', '.join(dict.fromkeys(topologies))}; × is against {labels[0]}\n")
     for path, title, show in (*JOB_FIGURES, *RESULT_FIGURES, *PAIRED_FIGURES):
-        if path not in table:
+        if path not in table or (path in SHOWN_IF_ANY and not table[path].any()):
             continue
         rows.append([title, *_cells(table, path, show)])
     print_table(rows)

@@ -215,7 +215,8 @@ class Simulation:
             books.dequeue(job)
         relaxed, pinned = self.workload.demands[job.demand.index].relaxed, job.demand.pinned
         assert relaxed is not None
-        job.demand = relaxed.sized(job.demand.gpus) if pinned is None else relaxed.pin(pinned)
+        sized = relaxed.sized(job.demand.gpus)
+        job.demand = sized if pinned is None else sized.pin(pinned)
         if waiting:
             books.enqueue(job)
             self._dirty = True

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysim.config.cluster import ClusterConfig, Costs
-from analysim.metrics import summarise
+from analysim.metrics import make_timeline, summarise
 from analysim.tables import RunTables
 from tests.builders import Outcome, flat_cluster, run
 from tests.property.cases import PLACEMENTS, clusters, elastic_trace, traces
 from tests.property.chaos import Chaos
+from tests.property.independent_course import course
 from tests.property.independent_metrics import (
     check_curves,
     check_jobs,
@@ -69,6 +70,18 @@ def test_the_books_hold_however_elastic_jobs_are_resized(
     if not cluster.speeds:
         assert check_curves(tables) == []
     assert differences(summarise(tables), recompute(tables)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_timeline_of_resized_jobs_agrees_with_the_second_path(seed: int) -> None:
+    costs = Costs(checkpoint_s=1, restart_s=2)
+    tables = stir(elastic_trace(seed, 8), flat_cluster(2, 4), seed, costs=costs).tables
+    timeline = make_timeline(tables, 5)
+    edges = [*timeline["start_s"], *timeline["end_s"].tail(1)]
+    expected = course(tables, [round(edge * 1e6) for edge in edges])
+    for row, figures in zip(timeline.to_dict("records"), expected, strict=True):
+        found = {name: None if row[name] != row[name] else row[name] for name in figures}
+        assert differences(found, figures, absolute=len(tables.segments) * 2**-40) == []
 
 
 def test_elastic_jobs_are_resized_in_these_runs() -> None:

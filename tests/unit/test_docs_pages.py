@@ -71,7 +71,7 @@ OTHER_PAGE = {
 VALUES = {
     *("completed", "killed", "cancelled", "rejected", "unfinished"),
     *("run", "restart", "checkpoint", "hold", "suspend"),
-    *("start", "reserve", "preempt", "kill", "cancel", "migrate", "blocked", "quota"),
+    *("start", "reserve", "preempt", "kill", "cancel", "migrate", "resize", "blocked", "quota"),
     *("time_origin", "duration_s"),
 }
 """Names that a section may use beside its columns: what stands in them, columns of other tables."""

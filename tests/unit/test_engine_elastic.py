@@ -481,3 +481,30 @@ def test_what_a_policy_reads_of_an_elastic_job() -> None:
     rows = trace(elastic(throughput="1=1 2=1.5 4=2.4"), job("r", 0, 1, 2))
     run(rows, flat_cluster(1, 8), timetable({0: both(start_on(4), start("r"), look)}))
     assert seen == [[0.0, 1 / 1.5, 1.0, 2.4 / 1.5], [1.0, False, 2, 2], [4, 1, 2, 4, 2]]
+
+
+# -- requests for a level of the tree --------------------------------------------------------------------------
+
+
+def test_a_resized_job_stays_within_the_level_it_requires() -> None:
+    """Four GPUs of a rack of its own are free beside it; six are not, though the other rack has them."""
+    rows = trace(elastic(gpus=4, least=2, most=12, topology_required="rack"), job("b", 0, 500, 3))
+    racks = cluster({"n": {"gpus": 4, "gpu_type": "V100"}}, {"r": [("n", 2)], "s": [("n", 2)]})
+    answers = []
+
+    def grow(plan: Plan) -> None:
+        answers.extend(bool(plan.fit(named(plan, "a"), gpus=gpus)) for gpus in (5, 8, 12))
+        answers.append(bool(plan.resize(named(plan, "a"), 5)))
+
+    steps = {0: both(start("a", ((0, 0b1111),)), start("b", ((1, 0b111),))), 10: grow}
+    outcome = run(rows, racks, timetable(steps))
+    assert answers == [True, True, False, True]  # eight in the other rack
+    assert places(outcome) == [("r-n00", "0-3"), ("r-n01", "3")]
+
+
+@pytest.mark.parametrize("mode", ["checkpoint", "suspend"])
+def test_a_preferred_level_is_given_up_whatever_size_it_has_by_then(mode: str) -> None:
+    rows = trace(elastic(topology_preferred="node", topology_wait=50), job("b", 0, 10, 1))
+    for steps in ({0: start_on(4)}, {0: start_on(1), 10: stop("a", mode), 60: start_all}):
+        outcome = run(rows, flat_cluster(2, 4), timetable({**steps, 200: start_all}))
+        assert outcome.state("a") == "completed"
