@@ -1,11 +1,8 @@
 """First in, first out, with running jobs moved together when fragmentation is in the way."""
 
-from collections.abc import Iterable
-from itertools import combinations
-
 from pydantic import Field
 
-from analysim.policy import Blocked, Duration, Job, Options, Plan, Policy, RackFirst
+from analysim.policy import Blocked, Duration, Moves, Options, Plan, Policy
 
 
 class MigrateOptions(Options):
@@ -33,86 +30,23 @@ class Migrate(Policy):
 
     def begin(self, plan: Plan) -> None:
         plan.wants_idle_passes = plan.span_matters
-        self._together = RackFirst()
-        self._stands: dict[str, tuple[Job, int]] = {}
+        self._moves = Moves(self.options.worth, self.options.max_moves, self.options.candidates)
         self._next_look = 0
         self._next_consolidation = 0
 
     def schedule(self, plan: Plan) -> None:
-        stands: dict[str, tuple[Job, int]] = {}
         for job in plan.pending:
             answer = plan.start(job)
             if answer:
                 continue
             if isinstance(answer, Blocked) and answer.reason == "fragmented":
-                first, since = self._stands.get(job.partition, (job, plan.now))
-                if first is not job:
-                    since = plan.now
-                if self._next_look <= plan.now and self._make_room(plan, job, plan.now - since):
+                stood = self._moves.stood(plan, job)
+                if self._next_look <= plan.now and self._moves.make_room(plan, job, stood):
                     continue
-                stands[job.partition] = (job, since)
             plan.close(job.partition)
-        self._stands = stands
-        if stands and self.options.look_every and self._next_look <= plan.now:
+        if self._moves.remember(plan) and self.options.look_every and self._next_look <= plan.now:
             self._next_look = plan.now + self.options.look_every
             plan.wake_at(self._next_look)
         if plan.span_matters and self._next_consolidation <= plan.now:
             self._next_consolidation = plan.now + self.options.look_every
-            self._consolidate(plan)
-
-    def _make_room(self, plan: Plan, job: Job, stood: int) -> bool:
-        """Free the pieces that cost least until the job starts; all is taken back if it does not, or does not pay."""
-        budget = job.gpus * stood
-        moved: list[Job] = []
-        freed: list[int] = []
-        with plan.trial() as trial:
-            for node, missing in plan.nearest(job, self.options.candidates):
-                chosen = self._cheapest(plan, node, missing)
-                if chosen is None or not self._move_away(plan, chosen, [*freed, node]):
-                    continue
-                moved.extend(chosen)
-                freed.append(node)
-                if len(moved) > self.options.max_moves or self._price(plan, moved) > budget:
-                    return False
-                if plan.start(job):
-                    trial.keep()
-                    return True
-        return False
-
-    def _price(self, plan: Plan, jobs: Iterable[Job]) -> float:
-        worth: float = self.options.worth
-        return worth * sum(job.gpus * plan.move_cost(job) for job in jobs)
-
-    def _cheapest(self, plan: Plan, node: int, missing: int) -> list[Job] | None:
-        """Find the jobs whose move costs least among those that free so many GPUs on a node."""
-        movable = [job for job in plan.jobs_on(node) if plan.freeable(job)]
-        best: tuple[float, list[Job]] | None = None
-        for count in range(1, min(len(movable), self.options.max_moves) + 1):
-            for jobs in combinations(movable, count):
-                if sum(plan.gpus_on(job, node) for job in jobs) >= missing:
-                    price = self._price(plan, jobs)
-                    if best is None or price < best[0]:
-                        best = (price, list(jobs))
-        return best[1] if best is not None else None
-
-    def _move_away(self, plan: Plan, jobs: list[Job], avoid: list[int]) -> bool:
-        """Move jobs to where they fit now; nothing is moved unless all are."""
-        with plan.trial() as trial:
-            for job in jobs:
-                where = plan.fit(job, avoid=avoid)
-                if not where or not plan.migrate(job, where):
-                    return False
-            trial.keep()
-        return True
-
-    def _consolidate(self, plan: Plan) -> None:
-        """Move spread jobs together where what they gain, running on as long as they have run, pays the move."""
-        for job in plan.running:
-            if len(plan.placement(job) or ()) < 2 or not plan.freeable(job):
-                continue
-            where = plan.fit(job, placer=self._together)
-            if isinstance(where, Blocked):
-                continue
-            gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
-            if gain > self.options.worth * plan.move_cost(job):
-                plan.migrate(job, where)
+            self._moves.bring_together(plan)

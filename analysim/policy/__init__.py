@@ -7,6 +7,7 @@ from analysim.plan.plan import Plan
 from analysim.plan.shadow import Shadow
 from analysim.plan.trial import Trial
 from analysim.policy.base import Duration, Knowledge, Options, Policy
+from analysim.policy.moving import Moves
 from analysim.policy.placement import PLACERS, Placer, RackFirst
 from analysim.units import MICROSECONDS, seconds, to_seconds
 
@@ -17,6 +18,7 @@ __all__ = [
     "Duration",
     "Job",
     "Knowledge",
+    "Moves",
     "Options",
     "Order",
     "Placement",
