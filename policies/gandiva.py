@@ -46,25 +46,30 @@ class Gandiva(Policy):
         self.parked: dict[int, tuple[Job, Placement, int]] = {}
         self._parked_on: dict[int, dict[int, int]] = {}
         self._turns: deque[tuple[int, int, Job]] = deque()
+        self._turn_of: dict[int, int] = {}
+        self._serial = 0
         self._refused: dict[int, int] = {}
-        self._next_turn = 0
-        self._last_turn = -options.quantum
+        self._given_at = -options.quantum
+        self._round_ends = 0
         self._armed = -1
         self._next_look = 0
+        self._looking = False
 
     def schedule(self, plan: Plan) -> None:
-        looking = self._next_look <= plan.now
-        turns = self.options.swaps if self._next_turn <= plan.now else 0
-        self._last_turn = plan.now if turns else self._last_turn
+        self._looking = self._next_look <= plan.now
+        turns = self._turns_to_give(plan)
         for job in self._in_turn(plan, turns):
             answer = plan.start(job)
-            if answer or (looking and self._defragment(plan, job, answer)):
+            if answer or self._defragment(plan, job, answer):
                 self._begin_turn(plan, job)
             elif turns and self._give_turn(plan, job):
                 turns -= 1
-        if looking:
-            self._look(plan)
-        self._moves.remember(plan)
+        if self._looking:
+            self._next_look = plan.now + self.options.look_every
+            if plan.span_matters:
+                self._moves.bring_together(plan)
+        if self._moves.remember(plan) and self._next_look > plan.now:
+            plan.wake_at(self._next_look)
         if plan.pending:
             self._expect_turn(plan)
 
@@ -84,6 +89,34 @@ class Gandiva(Policy):
         return most
 
     # -- turns -------------------------------------------------------------------------------------------
+
+    def _turns_to_give(self, plan: Plan) -> int:
+        """How many turns may end now: when one is over, a quantum after the last were, and once in each round.
+
+        A round is a quantum; in it also those are heard who wait for jobs that never have a whole quantum.
+        """
+        ends = self._first_end(plan)
+        if ends is not None and plan.now < min(self._round_ends, max(ends, self._given_at + self.options.quantum)):
+            return 0
+        self._round_ends = plan.now + self.options.quantum
+        if ends is None:
+            return 0
+        if ends <= plan.now:
+            self._given_at = plan.now
+        turns: int = self.options.swaps
+        return turns
+
+    def _first_end(self, plan: Plan) -> int | None:
+        """When the oldest turn of a running job is over; None: nobody runs who may be stopped."""
+        turns = self._turns
+        while turns:
+            began, serial, job = turns[0]
+            if self._turn_of.get(job.rank) == serial:
+                if plan.placement(job) is not None or job.state.value == "reserved":
+                    return began + int(self.options.quantum)
+                del self._turn_of[job.rank]
+            turns.popleft()
+        return None
 
     def _in_turn(self, plan: Plan, turns: int) -> Iterator[Job]:
         """Yield who may start or take a turn, longest waiting first: newcomers, and suspended jobs at their GPUs."""
@@ -118,6 +151,8 @@ class Gandiva(Policy):
         if job.rank in self.parked and job.state.value != "pending":
             self._unpark(job)  # it was withdrawn
             return False
+        if self._looking and job.rank in self.parked and self._make_way(plan, job):
+            return True
         most = self.options.share if self.options.share is not None and job.rank not in self.parked else 1 << 60
         victims = plan.room(job, by=self.load, above=(-most, 0), settled=self.options.quantum)
         if not victims:
@@ -155,7 +190,9 @@ class Gandiva(Policy):
         self._refused.pop(job.rank, None)
         self._moves.spared.add(job.rank)
         if job.preemptible and job.gpus:
-            self._turns.append((plan.now, job.stint, job))
+            self._serial += 1
+            self._turn_of[job.rank] = self._serial
+            self._turns.append((plan.now, self._serial, job))
 
     def _park(self, plan: Plan, job: Job, where: Placement) -> None:
         self.parked[job.rank] = (job, where, plan.now)
@@ -170,54 +207,49 @@ class Gandiva(Policy):
                 del self._parked_on[node]
 
     def _expect_turn(self, plan: Plan) -> None:
-        """Wake up when the first turn ends, but a quantum after turns were last given at the soonest."""
-        turns = self._turns
-        while turns and (plan.placement(turns[0][2]) is None or turns[0][2].stint > turns[0][1] + 1):
-            turns.popleft()  # over: the job ended, was stopped or moved
-        if not turns:
+        """Wake up when the next turns may be given."""
+        ends = self._first_end(plan)
+        if ends is None:
             return
-        self._next_turn = max(self._last_turn, turns[0][0]) + self.options.quantum
-        if self._next_turn != self._armed and self._next_turn > plan.now:
-            self._armed = self._next_turn
-            plan.wake_at(self._next_turn)
+        when = min(self._round_ends, max(ends, self._given_at + self.options.quantum))
+        if when > plan.now and when != self._armed:
+            self._armed = when
+            plan.wake_at(when)
 
     # -- moves -------------------------------------------------------------------------------------------
 
     def _defragment(self, plan: Plan, job: Job, answer: Placement | Blocked) -> bool:
         """Move running jobs so that the first newcomer of a partition starts, which fits in total but in no place."""
-        if not isinstance(answer, Blocked) or answer.reason != "fragmented" or self._moves.stands(job.partition):
+        if not isinstance(answer, Blocked) or answer.reason != "fragmented" or job.rank in self.parked:
             return False
-        return job.rank not in self.parked and self._moves.make_room(plan, job, self._moves.stood(plan, job))
+        if self._moves.stands(job.partition):
+            return False
+        stood = self._moves.stood(plan, job)
+        return self._looking and self._moves.make_room(plan, job, stood)
 
-    def _look(self, plan: Plan) -> None:
-        """Move running jobs to better places, if there are free GPUs to move to."""
-        self._next_look = plan.now + self.options.look_every
-        if not any(plan.capacity.free):
-            return
-        if plan.span_matters:
-            self._moves.bring_together(plan)
-        for job, where, _ in list(islice(self.parked.values(), self.options.candidates)):
-            self._make_way(plan, job, where)
-
-    def _make_way(self, plan: Plan, job: Job, where: Placement) -> None:
+    def _make_way(self, plan: Plan, job: Job) -> bool:
         """Move the one job that shares GPUs with a suspended one to vacated GPUs: then both run."""
+        where = self.parked[job.rank][1]
         held = {
             other.rank: other
             for node, mask in where
             for other in plan.jobs_on(node)
             if overlap(plan, other, node, mask)
         }
-        if len(held) != 1:
-            return
+        if len(held) != 1 or not any(plan.capacity.free):
+            return False
         (other,) = held.values()
         shared = min(plan.progress(job), plan.progress(other)) * job.gpus  # as long as both ran they may go on sharing
         if not self._moves.movable(plan, other) or shared <= self._moves.price(plan, [other]):
-            return
+            return False
         with plan.trial() as trial:
             place = plan.fit(other)
             if place and plan.migrate(other, place) and plan.start(job):
                 trial.keep()
                 self._begin_turn(plan, job)
+                self._moves.spared.add(other.rank)
+                return True
+        return False
 
 
 def overlap(plan: Plan, job: Job, node: int, mask: int) -> bool:
