@@ -64,6 +64,7 @@ class Gandiva(Policy):
                 self._begin_turn(plan, job)
             elif turns and self._give_turn(plan, job):
                 turns -= 1
+                self._given_at = plan.now
         if self._looking:
             self._next_look = plan.now + self.options.look_every
             if plan.span_matters:
@@ -99,12 +100,7 @@ class Gandiva(Policy):
         if ends is not None and plan.now < min(self._round_ends, max(ends, self._given_at + self.options.quantum)):
             return 0
         self._round_ends = plan.now + self.options.quantum
-        if ends is None:
-            return 0
-        if ends <= plan.now:
-            self._given_at = plan.now
-        turns: int = self.options.swaps
-        return turns
+        return 0 if ends is None else int(self.options.swaps)
 
     def _first_end(self, plan: Plan) -> int | None:
         """When the oldest turn of a running job is over; None: nobody runs who may be stopped."""
@@ -211,8 +207,9 @@ class Gandiva(Policy):
         ends = self._first_end(plan)
         if ends is None:
             return
-        when = min(self._round_ends, max(ends, self._given_at + self.options.quantum))
-        if when > plan.now and when != self._armed:
+        over = max(ends, self._given_at + self.options.quantum)
+        when = min(over, self._round_ends) if over > plan.now else self._round_ends
+        if when != self._armed:
             self._armed = when
             plan.wake_at(when)
 

@@ -23,6 +23,8 @@ from analysim.traces.schema import OPTIONAL
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("fifo", "preempt", "migrate", "sjf", "srtf")
+SHARING = ("gandiva", "themis")
+"""Ours, too: they tick while jobs wait, so a large run of them takes a minute or two; themis needs estimates."""
 FREE = Costs(checkpoint_s=0, restart_s=0)
 """Stopping and moving cost nothing."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysim.clusters import load_cluster
-from analysim.traces import read_trace
+from analysim.traces import fill_estimates, read_trace
 from tests.builders import Outcome, run, shipped
 
 HERE = Path(__file__).parent
@@ -22,6 +22,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "srtf": {"minimum_run": 60},
     "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600, "look_every": 60},
     "migrate": {},
+    "gandiva": {"quantum": 60, "look_every": 60},
+    "themis": {"lease": 120},
 }
 TABLES = {
     "jobs": [
@@ -45,6 +47,8 @@ TABLES = {
 def outcome(policy: str) -> Outcome:
     """Run a policy over the tiny trace."""
     rows = read_trace(HERE / "trace.csv").frame
+    if shipped(policy).knowledge == "estimate":
+        rows = fill_estimates(rows, "exact", 0)
     return run(rows, load_cluster(HERE / "topology.yaml"), shipped(policy)(OPTIONS[policy]))
 
 
@@ -117,6 +121,32 @@ def test_migration_by_hand() -> None:
     moved = ran.decisions("migrate")
     assert moved[0][0] == 230 and moved[0][1] in ("b", "d")
     assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
+
+
+def test_turns_by_hand() -> None:
+    """e needs four GPUs at 110, when c (ended at 105) left two beside b and a (ended at 100) two beside d.
+
+    Both b and d hold two of a node: b, there since 0, has had its minute, d has not.
+    """
+    ran = outcome("gandiva")
+    assert ran.times("e")[0] == 110 and ran.segments("b")[1][1:4] == ("suspend", 110, 170)
+    jobs = ran.jobs
+    suspended = jobs["preemptions"] > 0
+    assert suspended.any() and (jobs["held_s"] - jobs["duration_s"] == 90 * jobs["migrations"]).all()
+
+
+def test_auctions_by_hand() -> None:
+    """Leases end at 120, when e has waited for 10 s, rho (10 + 120) / 120 and more, and b and d hold a node each.
+
+    Three are in the cluster on 8 GPUs: e's third is 2 2/3 GPUs of the 4 it asks, rho (10 + 120) / (120 x 1.5); b's
+    is (120 + 780) / 900 and d's (18 + 782) / 800: 1. Of three, one takes part: b, the first of the two.
+    e is left; at 240 its rho is 250 / 180, the largest, and d, the later of the two, has to go: for 30 s it saves.
+    """
+    ran = outcome("themis")
+    assert ran.decisions("preempt")[0][:2] == (240, "d") and ran.times("e")[0] == 270
+    stops = ran.jobs["preemptions"]
+    assert all(time % 120 == 0 for time, *_ in ran.decisions("preempt")) and stops["i"] == 0
+    assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * stops).all()
 
 
 @pytest.mark.parametrize("policy", OPTIONS)

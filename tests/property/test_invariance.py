@@ -33,6 +33,9 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "srtf": ("srtf", {"factor": 1.2, "minimum_run": 1}),
     "preempt": ("preempt", {"thresholds": [4, 20], "minimum_run": 1, "promote": 2, "patience": 15, "look_every": 1}),
     "migrate": ("migrate", {"worth": 0.5, "look_every": 1}),
+    "gandiva": ("gandiva", {"quantum": 1, "swaps": 3, "worth": 0.5, "look_every": 1}),
+    "gandiva, by checkpoint": ("gandiva", {"quantum": 4, "share": 2, "mode": "checkpoint", "look_every": 1}),
+    "themis": ("themis", {"lease": 4, "fairness": 0.5, "asked": 3}),
 }
 """Ours, with options of the size of the random traces' times."""
 
@@ -92,7 +95,7 @@ def test_useless_what_ifs_change_nothing(rows: pd.DataFrame, cluster: ClusterCon
 # -- the unit of time ------------------------------------------------------------------------------------------
 
 TIMES = ("submit_us", "duration_us", "estimate_us", "cancel_us", "checkpoint_us", "restart_us")
-TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every")
+TIME_OPTIONS = ("minimum_run", "patience", "thresholds", "look_every", "quantum", "lease")
 
 
 def doubled_rows(rows: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import analysim.policy
 from analysim.plan.plan import Plan
 from analysim.policy.loading import load_policy
 from analysim.tables import TABLE_NAMES
-from tests.builders import SHIPPED
+from tests.builders import SHARING, SHIPPED
 from tests.unit.docs_pages import PAGES, ROOT, blocks, run_page, tidy
 
 REFERENCE = ROOT / "docs/reference"
@@ -91,8 +91,12 @@ def test_the_policy_api_page_names_all_that_a_policy_may_use() -> None:
         assert re.search(rf"\b{name}\b", text), name
 
 
-@pytest.mark.parametrize("name", [*SHIPPED, "easy", "replay"])
+@pytest.mark.parametrize("name", [*SHIPPED, *SHARING, "easy", "replay"])
 def test_the_page_on_policies_names_every_option(name: str) -> None:
-    section = (REFERENCE / "policies.md").read_text("utf-8").split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
+    page = REFERENCE / "policies" / f"{name}.md"
+    if page.exists():
+        section = page.read_text("utf-8")
+    else:
+        section = (REFERENCE / "policies.md").read_text("utf-8").split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert listed == set(load_policy(name).Options.model_fields)
