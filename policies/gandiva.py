@@ -117,6 +117,11 @@ class Gandiva(Policy):
     def _in_turn(self, plan: Plan, turns: int) -> Iterator[Job]:
         """Yield who may start or take a turn, longest waiting first: newcomers, and suspended jobs at their GPUs."""
         ranks = dict.fromkeys([*islice(self.parked, turns), *self._resumable(plan)])
+        for rank in list(ranks):
+            job = self.parked[rank][0]
+            if job.state.value != "pending":  # it was withdrawn
+                self._unpark(job)
+                del ranks[rank]
         stopped = sorted((self.parked[rank][2], rank, self.parked[rank][0]) for rank in ranks)
         place = 0
         for job in plan.pending_by(self.rotation):
@@ -144,9 +149,6 @@ class Gandiva(Policy):
 
     def _give_turn(self, plan: Plan, job: Job) -> bool:
         """Stop jobs that have had their quantum for one whose turn it is; where it was refused so long, any jobs."""
-        if job.rank in self.parked and job.state.value != "pending":
-            self._unpark(job)  # it was withdrawn
-            return False
         if self._looking and job.rank in self.parked and self._make_way(plan, job):
             return True
         most = self.options.share if self.options.share is not None and job.rank not in self.parked else 1 << 60
