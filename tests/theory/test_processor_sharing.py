@@ -113,7 +113,7 @@ def judge_again(verdict: Verdict, theory: float) -> Verdict:
 
 
 def test_longer_service_is_found() -> None:
-    assert len(responses(two_points, 0.25, 24, slower=1.3)[0].faults(1e9)) == 1
+    assert len(responses(two_points, 0.25, 24, slower=1.2)[0].faults(1e9)) == 1
 
 
 @pytest.mark.theory
