@@ -2,18 +2,7 @@
 
 from pydantic import Field
 
-from analysim.policy import (
-    Blocked,
-    Consolidation,
-    Duration,
-    Job,
-    Options,
-    Plan,
-    Policy,
-    RackFirst,
-    move_price,
-    move_together,
-)
+from analysim.policy import Blocked, Duration, Moves, Options, Plan, Policy
 
 
 class MigrateOptions(Options):
@@ -41,41 +30,23 @@ class Migrate(Policy):
 
     def begin(self, plan: Plan) -> None:
         plan.wants_idle_passes = plan.span_matters
-        self._moves = Consolidation(plan)
-        self._together = RackFirst()
-        self._stands: dict[str, tuple[Job, int]] = {}
+        self._moves = Moves(plan, self.options.worth, self.options.max_moves, self.options.candidates)
         self._next_look = 0
         self._next_consolidation = 0
 
     def schedule(self, plan: Plan) -> None:
-        stands: dict[str, tuple[Job, int]] = {}
         for job in plan.pending:
             answer = plan.start(job)
             if answer:
                 continue
             if isinstance(answer, Blocked) and answer.reason == "fragmented":
-                first, since = self._stands.get(job.partition, (job, plan.now))
-                if first is not job:
-                    since = plan.now
-                if self._next_look <= plan.now and self._make_room(plan, job, plan.now - since):
+                stood = self._moves.stood(job)
+                if self._next_look <= plan.now and self._moves.start_by_moving(job, stood):
                     continue
-                stands[job.partition] = (job, since)
             plan.close(job.partition)
-        self._stands = stands
-        if stands and self.options.look_every and self._next_look <= plan.now:
+        if self._moves.remember() and self.options.look_every and self._next_look <= plan.now:
             self._next_look = plan.now + self.options.look_every
             plan.wake_at(self._next_look)
         if plan.span_matters and self._next_consolidation <= plan.now:
             self._next_consolidation = plan.now + self.options.look_every
-            move_together(plan, self._together, self.options.worth)
-
-    def _make_room(self, plan: Plan, job: Job, stood: int) -> bool:
-        """Free the pieces that cost least until the job starts; all is taken back if it does not, or does not pay."""
-        budget = job.gpus * stood
-        worth: float = self.options.worth
-        return self._moves.make_room(
-            job,
-            self.options.candidates,
-            self.options.max_moves,
-            lambda moved, _: worth * move_price(plan, moved) <= budget,
-        )
+            self._moves.bring_together()

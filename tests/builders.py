@@ -26,6 +26,8 @@ SHIPPED = (
     *("fifo", "preempt", "migrate", "defragment", "sjf", "srtf", "srsf", "lsf", "las", "gittins", "lottery"),
     *("afs", "optimus"),
 )
+SHARING = ("gandiva", "themis")
+"""Ours, too: they tick while jobs wait, so a large run of them takes a minute or two; themis needs estimates."""
 FREE = Costs(checkpoint_s=0, restart_s=0)
 """Stopping and moving cost nothing."""
 

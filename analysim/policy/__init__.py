@@ -15,6 +15,7 @@ from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, m
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.feedback import Feedback, FeedbackOptions
 from analysim.policy.levels import Levels
+from analysim.policy.moving import Moves
 from analysim.policy.placement import Placer, RackFirst
 from analysim.policy.placers import PLACERS
 from analysim.policy.shortest import RemainingService, ShortestFirst, ShortestOptions
@@ -41,6 +42,7 @@ __all__ = [
     "Levels",
     "Looks",
     "MoveBudget",
+    "Moves",
     "Options",
     "Order",
     "Placement",

@@ -33,6 +33,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gittins": {"thresholds": [400, 2000], "minimum_run": 60, "promote": 2, "completions": 3, "levels": 4},
     "lottery": {},
     "deadline": {},
+    "gandiva": {"quantum": 60, "look_every": 60},
+    "themis": {"lease": 120},
 }
 ELASTIC = ("afs", "optimus")
 """Policies under which every job may run on one GPU to twice what it asks for, by Amdahl's law with 0.9."""
@@ -164,6 +166,32 @@ def test_defragmentation_by_hand() -> None:
     assert ran.decisions("migrate")[0][:2] == (110, "d")
     assert ran.times("e")[0] == 140
     assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * ran.jobs["migrations"]).all()
+
+
+def test_turns_by_hand() -> None:
+    """e needs four GPUs at 110, when c (ended at 105) left two beside b and a (ended at 100) two beside d.
+
+    Both b and d hold two of a node: b, there since 0, has had its minute, d has not.
+    """
+    ran = outcome("gandiva")
+    assert ran.times("e")[0] == 110 and ran.segments("b")[1][1:4] == ("suspend", 110, 170)
+    jobs = ran.jobs
+    suspended = jobs["preemptions"] > 0
+    assert suspended.any() and (jobs["held_s"] - jobs["duration_s"] == 90 * jobs["migrations"]).all()
+
+
+def test_auctions_by_hand() -> None:
+    """Leases end at 120, when e has waited for 10 s, rho (10 + 120) / 120 and more, and b and d hold a node each.
+
+    Three are in the cluster on 8 GPUs: e's third is 2 2/3 GPUs of the 4 it asks, rho (10 + 120) / (120 x 1.5); b's
+    is (120 + 780) / 900 and d's (18 + 782) / 800: 1. Of three, one takes part: b, the first of the two.
+    e is left; at 240 its rho is 250 / 180, the largest, and d, the later of the two, has to go: for 30 s it saves.
+    """
+    ran = outcome("themis")
+    assert ran.decisions("preempt")[0][:2] == (240, "d") and ran.times("e")[0] == 270
+    stops = ran.jobs["preemptions"]
+    assert all(time % 120 == 0 for time, *_ in ran.decisions("preempt")) and stops["i"] == 0
+    assert (ran.jobs["held_s"] - ran.jobs["duration_s"] == 90 * stops).all()
 
 
 @pytest.mark.parametrize("policy", OPTIONS)

@@ -48,6 +48,9 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "lottery, skip": ("lottery", {"skip": True}),
     "deadline": ("deadline", {"margin": 1}),
     "deadline, waiting": ("deadline", {"preemptive": False}),
+    "gandiva": ("gandiva", {"quantum": 1, "swaps": 3, "worth": 0.5, "look_every": 1}),
+    "gandiva, by checkpoint": ("gandiva", {"quantum": 4, "share": 2, "mode": "checkpoint", "look_every": 1}),
+    "themis": ("themis", {"lease": 4, "fairness": 0.5, "asked": 3}),
 }
 """Ours, with options of the size of the random traces' times; thresholds that all numbers of GPUs in them divide."""
 
@@ -117,7 +120,7 @@ TIMES = (
 )
 TIME_OPTIONS = (
     *("minimum_run", "patience", "thresholds", "look_every", "margin", "interval", "every", "rest"),
-    "worth_per_node",
+    *("worth_per_node", "quantum", "lease"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Schedules that other simulators produced for the same input, matched for every job.
+"""Schedules that other simulators produced for the same input, matched for every job or in the mean.
 
 The files and what they equal: ``../shared/reference/schedules/README.md``. Times there are integer seconds.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysim.config.cluster import ClusterConfig
+from analysim.config.cluster import ClusterConfig, Costs
 from analysim.policy import Job, Plan, Policy
 from tests.builders import FREE, ROOT, SECOND, flat_cluster, frame, run
 
@@ -150,3 +150,162 @@ class Levels(Choosing):
 def test_preemptive_schedules_are_as_there(schedule: str, policy: type[Policy]) -> None:
     """With policies of the tests that have the originals' quirks."""
     assert differing("philly_w2500", schedule, ONE_POOL, policy()) == []
+
+
+# -- Lucid's preemptive policies -------------------------------------------------------------------------------------
+
+LUCID_COSTS = Costs(checkpoint_s=0, restart_s=40)
+"""What a stop costs is added to what is left of a job: our restart, of 60 s for more than 8 GPUs (``as_in_lucid``)."""
+
+
+def as_in_lucid(name: str) -> pd.DataFrame:
+    """A trace whose jobs take a second longer, as a job there is seen to have ended one tick after its last."""
+    rows = read(name)
+    rows["duration_us"] += SECOND
+    rows["restart_us"] = [(40 if gpus <= 8 else 60) * SECOND for gpus in rows["gpu_milli"] // 1000]
+    return rows
+
+
+class Lucid(Choosing):
+    """Decide at every tick who runs, by a count of GPUs; then place, and who finds no place goes on waiting."""
+
+    tick = SECOND
+    knowledge = "oracle"
+
+    def begin(self, plan: Plan) -> None:
+        self.waiting: list[Job] = []
+        self.chosen: list[Job] = []
+
+    def order(self, plan: Plan) -> list[Job]:
+        """Who goes first, stable over the order of the lists."""
+        raise NotImplementedError
+
+    def stop(self, plan: Plan, job: Job) -> None:
+        """Stop a job; it joins the end of those that wait."""
+        plan.preempt(job)
+        self.chosen.remove(job)
+        self.waiting.append(job)
+
+    def start(self, plan: Plan, job: Job) -> bool:
+        """Place a job among the chosen, if it fits."""
+        if not plan.start(job):
+            return False
+        self.waiting.remove(job)
+        self.chosen.append(job)
+        return True
+
+    def schedule(self, plan: Plan) -> None:
+        self.chosen = [job for job in self.chosen if plan.remaining(job) > 0]
+        self.waiting.extend(plan.arrived)
+        free = plan.partition("root").capacity
+        starting: list[Job] = []
+        stopping: list[Job] = []
+        for job in self.order(plan):
+            runs = plan.placement(job) is not None
+            if job.gpus <= free:
+                free -= job.gpus
+                starting += [] if runs else [job]
+            elif runs:
+                stopping.append(job)
+        for job in stopping:
+            self.stop(plan, job)
+        placed = [self.start(plan, job) for job in starting]
+        if self.waiting and (self.tick > SECOND or stopping or not all(placed)):
+            plan.wake_at(plan.now + self.tick)  # the next tick decides anew; without a change it decides the same
+
+
+class LucidShortest(Lucid):
+    """``srtf``: what is left, the price of the last stop counted, of those that wait and those that run."""
+
+    name = "lucid-srtf"
+
+    def left(self, plan: Plan, job: Job) -> int:
+        """Work left and loading left."""
+        if plan.placement(job) is not None:
+            return plan.remaining(job) + max(0, job.run_from - plan.now)
+        return plan.remaining(job) + (job.source.amount("restart_us", job.rank) if job.stint else 0)
+
+    def order(self, plan: Plan) -> list[Job]:
+        return sorted(self.waiting + self.chosen, key=lambda job: self.left(plan, job))
+
+
+class LucidShortestAddingUp(LucidShortest):
+    """The same, and a job stopped while it loads owes what is left of that load beside the new one, as there.
+
+    Here a load is charged once more in full, so the price of a stop is written into the trace as it is found.
+    """
+
+    def begin(self, plan: Plan) -> None:
+        super().begin(plan)
+        self.once: dict[int, int] = {}
+
+    def stop(self, plan: Plan, job: Job) -> None:
+        price = self.once.setdefault(job.rank, job.source.amount("restart_us", job.rank))
+        job.source._columns["restart_us"][job.rank] = price + max(0, job.run_from - plan.now)
+        super().stop(plan, job)
+
+
+class LucidTiresias(Lucid):
+    """``tiresias``: up to and above 18,000 GPU-seconds held, loading counted; by submission inside."""
+
+    name = "lucid-tiresias"
+    tick = 60 * SECOND
+
+    def begin(self, plan: Plan) -> None:
+        super().begin(plan)
+        self.held: dict[int, int] = {}
+        self.since: dict[int, int] = {}
+
+    def service(self, plan: Plan, job: Job) -> int:
+        """GPU-microseconds held."""
+        stint = plan.now - self.since[job.rank] if plan.placement(job) is not None else 0
+        return self.held.get(job.rank, 0) + stint * job.gpus
+
+    def stop(self, plan: Plan, job: Job) -> None:
+        self.held[job.rank] = self.service(plan, job)
+        super().stop(plan, job)
+
+    def start(self, plan: Plan, job: Job) -> bool:
+        self.since[job.rank] = plan.now
+        return super().start(plan, job)
+
+    def order(self, plan: Plan) -> list[Job]:
+        line = self.chosen + self.waiting
+        return sorted(line, key=lambda job: (self.service(plan, job) > 18_000 * SECOND, job.submit))
+
+
+def against_lucid(schedule: str, policy: Any, **config: Any) -> tuple[float, float, int]:
+    """Mean JCT over theirs less 1, the share of jobs that end when theirs do, and the number of stops."""
+    expected = pd.read_csv(SCHEDULES / f"philly_w2500__{schedule}.csv").set_index("job_id")
+    rows = as_in_lucid("philly_w2500")
+    jobs = run(rows, NODES, policy, check=False, costs=LUCID_COSTS, **config).jobs.loc[expected.index]
+    off = float(jobs["jct_s"].mean() / expected["jct"].mean() - 1)
+    equal = float((jobs["end_time_s"] == expected["finish"]).mean())
+    print(f"{schedule}: {jobs['jct_s'].mean():.4f} s against {expected['jct'].mean():.4f} s, {off:+.3%}; {equal:.2%} equal")
+    return off, equal, int(jobs["preemptions"].sum())
+
+
+SHIPPED_OPTIONS = {
+    "srtf": {"factor": 1.0, "minimum_run": 0},
+    "preempt": {"thresholds": [18_000], "minimum_run": 0, "promote": 1e9, "patience": "10000d"},
+}
+"""Their rules have no hysteresis, one threshold, and nobody rises."""
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policy", "ticks"), [("lucid_srtf_40x8", "srtf", "1s"), ("lucid_tiresias_40x8", "preempt", "1m")]
+)
+def test_shipped_policies_are_within_two_per_cent_of_lucid(schedule: str, policy: str, ticks: str) -> None:
+    off, equal, _ = against_lucid(schedule, policy, options=SHIPPED_OPTIONS[policy], schedule_every=ticks)
+    assert abs(off) < 0.02 and equal > 0.95
+
+
+def test_lucid_tiresias_is_as_there_for_every_job() -> None:
+    assert against_lucid("lucid_tiresias_40x8", LucidTiresias(), schedule_every="1m") == (0.0, 1.0, 125)
+
+
+@pytest.mark.slow
+def test_lucid_srtf_is_near_and_as_there_for_every_job_once_loads_add_up() -> None:
+    off, equal, _ = against_lucid("lucid_srtf_40x8", LucidShortest())
+    assert abs(off) < 0.02 and 0.95 < equal < 1
+    assert against_lucid("lucid_srtf_40x8", LucidShortestAddingUp()) == (0.0, 1.0, 974)

@@ -120,8 +120,23 @@ def nonpreemptive_waits(loads: tuple[float, float]) -> tuple[float, float]:
     return residual / (1 - high), residual / ((1 - high) * (1 - high - low))
 
 
-def preemptive_responses(loads: tuple[float, float]) -> tuple[float, float]:
-    """Mean times in system in M/M/1 where the important class stops the other, which resumes later."""
+def preemptive_responses(loads: tuple[float, float], second: float = 2.0) -> tuple[float, float]:
+    """Mean times in system in M/G/1 where the important class stops the other, which resumes later.
+
+    Service of mean 1; ``second`` is its second moment, 2 where it is exponential. What is found ahead of a job counts
+    for half of it, and the other class is at work only for what the important one leaves.
+    """
     high, low = loads
     both = high + low
-    return 1 / (1 - high), (1 - both + both) / ((1 - high) * (1 - both))
+    important = 1 + high * second / 2 / (1 - high)
+    return important, 1 / (1 - high) + both * second / 2 / ((1 - high) * (1 - both))
+
+
+def mean_wait_of_one(load: float, second: float) -> float:
+    """Mean wait in M/G/1 first come first served, service of mean 1 (Pollaczek 1930, Khinchine 1932)."""
+    return load * second / 2 / (1 - load)
+
+
+def shared_response(load: float) -> float:
+    """Mean time in system in M/G/1 under processor sharing, per unit of service: whatever its distribution."""
+    return 1 / (1 - load)

@@ -1,4 +1,4 @@
-"""M/M/1 with two classes: waits when nobody is stopped, times in system when the important class stops the other."""
+"""One server, two classes: waits when nobody is stopped, times in system when the important class stops the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 
 from analysim.policy import Order, Plan, Policy
 from tests.theory.formulas import nonpreemptive_waits, preemptive_responses
-from tests.theory.replications import Queue, Verdict, jobs_needed, judge
+from tests.theory.replications import Drawn, Queue, Verdict, jobs_needed, judge
+from tests.theory.services import SECOND_MOMENT, exponential, two_points
 
 pytestmark = pytest.mark.slow
 
@@ -41,20 +42,25 @@ class ImportantStops(ImportantFirst):
 
 
 def classes(
-    policy: type[Policy], column: str, tolerance: float, replications: int, slower: float = 1.0
+    policy: type[Policy],
+    column: str,
+    tolerance: float,
+    replications: int,
+    slower: float = 1.0,
+    service: Drawn = exponential,
 ) -> tuple[Verdict, Verdict]:
     """Hold the mean of a column of jobs, for each class, against theory."""
     queue = Queue(1, sum(LOADS), slower=slower)
     jobs = SPREAD * jobs_needed(1, sum(LOADS), tolerance, replications)
     means: tuple[list[float], list[float]] = ([], [])
     for seed in range(1, replications + 1):
-        rows = queue.draw(seed, jobs, cut_end=True)
+        rows = queue.draw(seed, jobs, cut_end=True, service=service)
         # One Poisson stream whose jobs are important by a coin of their own is two independent ones.
         rows["priority"] = np.random.default_rng([seed, 1]).integers(0, 2, len(rows))
         table = queue.measured(queue.simulate(rows, policy()).tables.jobs, cut_end=True)
         for found, priority in zip(means, (1, 0), strict=True):
             found.append(float(table.loc[table["priority"] == priority, column].mean()))
-    theory = nonpreemptive_waits(LOADS) if policy is ImportantFirst else preemptive_responses(LOADS)
+    theory = nonpreemptive_waits(LOADS) if policy is ImportantFirst else preemptive_responses(LOADS, SECOND_MOMENT[service])
     verdicts = judge(means[0], theory[0]), judge(means[1], theory[1])
     print(f"{policy.name}: {replications} x {jobs} jobs; important: {verdicts[0]}; other: {verdicts[1]}")
     return verdicts
@@ -74,6 +80,15 @@ def test_both_classes_are_as_theory_says(policy: type[Policy], column: str) -> N
 def test_both_classes_are_as_theory_says_to_three_per_cent(policy: type[Policy], column: str) -> None:
     for verdict in classes(policy, column, 0.03, 128):
         assert verdict.faults(0.03) == []
+
+
+def test_both_classes_are_as_theory_says_for_service_of_two_sizes() -> None:
+    """M/G/1, preemptive resume; the formula of exponential service is found to be another one."""
+    for verdict, wrong in zip(
+        classes(ImportantStops, "jct_s", 0.15, 24, service=two_points), preemptive_responses(LOADS), strict=True
+    ):
+        assert verdict.faults(0.15) == []
+        assert len(Verdict(verdict.mean, verdict.half_width, wrong).faults(1e9)) == 1
 
 
 @pytest.mark.theory
