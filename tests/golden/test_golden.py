@@ -22,7 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "srtf": {"minimum_run": 60},
     "preempt": {"thresholds": [400, 2000], "minimum_run": 60, "patience": 600, "look_every": 60},
     "migrate": {},
-    "gandiva": {"quantum": 60, "look_every": 60},
+    "gandiva": {"quantum": 60, "swaps": 8, "look_every": 60},
     "themis": {"lease": 120},
 }
 TABLES = {
