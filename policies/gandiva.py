@@ -14,7 +14,7 @@ class GandivaOptions(Options):
     """How long a turn is, how many end at once, how many jobs share a GPU, and when a move is worth its cost."""
 
     quantum: Duration = Field(default="1m", gt=0, validate_default=True, description="a turn, where somebody waits")
-    swaps: int = Field(default=8, ge=1, description="turns given at one instant: bounds the work in overload")
+    swaps: int = Field(default=2, ge=1, description="turns given at one instant: bounds the work in overload")
     share: int | None = Field(default=None, ge=1, description="jobs that take turns on one GPU; none: no bound")
     mode: Literal["suspend", "checkpoint"] = Field(default="suspend", description="how a turn ends")
     worth: float = Field(default=1.0, ge=0, description="GPU-time gained over GPU-time the moves cost")
@@ -45,6 +45,7 @@ class Gandiva(Policy):
         self._moves = Moves(plan, options.worth, options.max_moves, options.candidates)
         self.parked: dict[int, tuple[Job, Placement, int]] = {}
         self._parked_on: dict[int, dict[int, int]] = {}
+        self._waiting: dict[int, dict[int, int]] = {}  # suspended jobs by node and GPU
         self._turns: deque[tuple[int, int, Job]] = deque()
         self._turn_of: dict[int, int] = {}
         self._serial = 0
@@ -76,18 +77,14 @@ class Gandiva(Policy):
 
     def sharers(self, job: Job, plan: Plan) -> int:
         """How many take turns on the GPU of a running job that the most share, itself counted."""
-        most = 1
+        most = 0
         for node, mask in plan.placement(job) or ():
-            layers = [mask]  # GPUs that at least so many suspended jobs wait for
-            for parked in self._parked_on.get(node, {}).values():
-                for depth in range(len(layers) - 1, -1, -1):
-                    deeper = layers[depth] & parked
-                    if deeper and depth + 1 == len(layers):
-                        layers.append(deeper)
-                    elif deeper:
-                        layers[depth + 1] |= deeper
-            most = max(most, len(layers))
-        return most
+            waiting = self._waiting.get(node)
+            while waiting and mask:
+                bit = mask & -mask
+                mask ^= bit
+                most = max(most, waiting.get(bit, 0))
+        return most + 1
 
     # -- turns -------------------------------------------------------------------------------------------
 
@@ -196,13 +193,22 @@ class Gandiva(Policy):
         self.parked[job.rank] = (job, where, plan.now)
         for node, mask in where:
             self._parked_on.setdefault(node, {})[job.rank] = mask
+            self._count(node, mask, 1)
 
     def _unpark(self, job: Job) -> None:
         found = self.parked.pop(job.rank, None)
-        for node, _ in found[1] if found is not None else ():
+        for node, mask in found[1] if found is not None else ():
             del self._parked_on[node][job.rank]
             if not self._parked_on[node]:
                 del self._parked_on[node]
+            self._count(node, mask, -1)
+
+    def _count(self, node: int, mask: int, more: int) -> None:
+        waiting = self._waiting.setdefault(node, {})
+        while mask:
+            bit = mask & -mask
+            mask ^= bit
+            waiting[bit] = waiting.get(bit, 0) + more
 
     def _expect_turn(self, plan: Plan) -> None:
         """Wake up when the next turns may be given."""

@@ -33,7 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gittins": {"thresholds": [400, 2000], "minimum_run": 60, "promote": 2, "completions": 3, "levels": 4},
     "lottery": {},
     "deadline": {},
-    "gandiva": {"quantum": 60, "look_every": 60},
+    "gandiva": {"quantum": 60, "swaps": 8, "look_every": 60},
     "themis": {"lease": 120},
 }
 ELASTIC = ("afs", "optimus")

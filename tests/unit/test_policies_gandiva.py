@@ -17,7 +17,7 @@ TWO = flat_cluster(1, 2)
 
 def sliced(*rows: dict[str, Any], on: Any = ONE, costs: Costs = FREE, **options: Any) -> Outcome:
     """A run with a quantum of 10 s."""
-    return run(trace(*rows), on, "gandiva", options={"quantum": 10, **options}, costs=costs)
+    return run(trace(*rows), on, "gandiva", options={"quantum": 10, "swaps": 8, **options}, costs=costs)
 
 
 def test_two_jobs_take_turns() -> None:
