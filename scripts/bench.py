@@ -175,9 +175,8 @@ def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> l
     rows = []
     for name in policies:
         best: Simulation | None = None
-        told = fill_estimates(frame, "exact", 0) if load_policy(name).knowledge == "estimate" else frame
         for _ in range(arguments.repeat):
-            simulation = Simulation(told, cluster, load_policy(name)(), RunConfig(trace=case.name))
+            simulation = Simulation(frame, cluster, load_policy(name)(), RunConfig(trace=case.name))
             tables = simulation.run()
             bare.append(bare_loop(frame))
             if best is None or simulation.cpu_seconds < best.cpu_seconds:

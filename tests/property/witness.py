@@ -14,12 +14,12 @@ Held = dict[int, Placement | None]
 
 
 def watched(name: str, options: Mapping[str, Any]) -> Policy:
-    """A shipped policy whose every pass is checked; ``victims`` and ``moves`` count what there was to check."""
+    """A shipped policy whose every pass is checked; ``victims_seen`` and ``moves_seen`` count what there was to check."""
     base: Any = shipped(name)
 
     class Watched(base):  # type: ignore[misc]  # a class found at run time
         def begin(self, plan: Plan) -> None:
-            self.victims = self.moves = 0
+            self.victims_seen = self.moves_seen = 0
             super().begin(plan)
             _watch_rooms(self, plan)
             for value in vars(self).values():
@@ -48,7 +48,7 @@ class Stopper(Policy):
     newest = Order(lambda job: job.submit)
 
     def begin(self, plan: Plan) -> None:
-        self.victims = 0
+        self.victims_seen = 0
         _watch_rooms(self, plan)
 
     def schedule(self, plan: Plan) -> None:
@@ -109,7 +109,7 @@ def _watch_rooms(policy: Any, plan: Plan) -> None:
 
     def check(job: Job, victims: list[Job] | None) -> list[Job] | None:
         if victims:
-            policy.victims += len(victims)
+            policy.victims_seen += len(victims)
             assert not starts(plan, job, []), f"{job!r} fits, and yet {victims} were to go"
             for victim in victims:
                 others = [other for other in victims if other is not victim]
@@ -143,7 +143,7 @@ def _watch_moves(policy: Any, moves: Consolidation) -> None:
         assert job.state in (State.RUNNING, State.RESERVED)
         moved = {rank for rank, where in held(plan).items() if rank in before and before[rank] != where}
         assert moved == {each.rank for each in moves.moved}
-        policy.moves += len(moved)
+        policy.moves_seen += len(moved)
         return True
 
     def watched_away(jobs: Iterable[Job], *given: Any) -> bool:
