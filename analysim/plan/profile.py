@@ -216,7 +216,7 @@ class Window(Capacity):
         self._now = now
         self._counts = counts = least[0].tolist()
         self.free = _Masks(self)  # type: ignore[assignment]  # made when it is asked for
-        self.partial = []
+        self.partial = [{}] * topology.size  # nothing is shared where reservations are made
         self.partial_nodes = 0
         self.levels = []
         sets = dict.fromkeys(set(counts), 0)

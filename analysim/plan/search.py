@@ -82,7 +82,7 @@ def search(books: Books, job: Job, placer: Placer, avoided: int = 0) -> tuple[Pl
             mask = option.mask & ~avoided if avoided else option.mask
             placement = place(placer, books.capacity, job, option, mask)
         else:
-            placement = demand.pinned if resumes(books.capacity, demand, demand.pinned) else None
+            placement = demand.pinned if resumes(books.capacity, demand, option, demand.pinned) else None
         if placement is not None:
             return placement, option
     return why_not(books, job, placer, asked, avoided)
@@ -112,8 +112,13 @@ def nearest(books: Books, demand: Demand, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def resumes(capacity: Capacity, demand: Demand, pinned: Placement) -> bool:
-    """Tell whether a suspended job finds its GPUs free, and CPUs and memory for them."""
+def resumes(capacity: Capacity, demand: Demand, option: Option, pinned: Placement) -> bool:
+    """Tell whether a suspended job finds its GPUs, which are of this type, free, and CPUs and memory for them.
+
+    Its state stayed there: a node that its partition has lost meanwhile takes it back.
+    """
+    if not all(node < 0 or option.allowed >> node & 1 for node, _ in pinned):
+        return False
     if not demand.resources or not capacity.models_resources:
         return capacity.has(pinned, demand)
     hosted = (node < 0 or capacity.hosts(node, mask.bit_count(), demand) for node, mask in pinned)
@@ -173,7 +178,7 @@ def search_claimable(books: Books, job: Job, placer: Placer) -> tuple[Placement,
             books.placements += 1
             placement = place(placer, view, job, option, option.mask)
         else:
-            placement = job.demand.pinned if resumes(view, job.demand, job.demand.pinned) else None
+            placement = job.demand.pinned if resumes(view, job.demand, option, job.demand.pinned) else None
         if placement is not None and may_claim(books, job, placement, option):
             return placement, option
     return None

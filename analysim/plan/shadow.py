@@ -115,7 +115,9 @@ class Shadow:
                 continue
             books.placements += 1
             if demand.pinned is not None:
-                return demand.pinned if search.resumes(self._capacity, demand, demand.pinned) else None
+                if search.resumes(self._capacity, demand, option, demand.pinned):
+                    return demand.pinned
+                continue
             placement = search.place(self._plan.placer, self._capacity, self.job, option, option.mask)
             if placement is not None:
                 return placement

@@ -58,11 +58,20 @@ def recompute(tables: RunTables, measure: tuple[float, float] | None = None) -> 
         "preemptions": sum(int(book.given["preemptions"]) for book in chosen),
         "migrations": sum(int(book.given["migrations"]) for book in chosen),
         "resizes": sum(int(book.given.get("resizes", 0)) for book in chosen),
+        **_deadlines(chosen),
         "cpu_jobs": {
             name: cpu_figures[name] for name in ("submitted", "completed", "mean_jct_s", "mean_wait_s")
         },
         "measured": {"from_s": start / 1e6, "to_s": stop / 1e6},
     }
+
+
+def _deadlines(books: list[JobBook]) -> dict[str, Any]:
+    due = [(book, us(book.given["deadline_s"])) for book in books if us(book.given.get("deadline_s")) is not None]
+    if not due:
+        return {}
+    met = sum(book.state == "completed" and book.end is not None and book.end <= when for book, when in due)
+    return {"deadlines": len(due), "deadlines_met": met}
 
 
 def _states(books: list[JobBook]) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def _check_gangs(plan: Plan) -> None:
     """Every running job holds its whole gang, on nodes that it may use."""
     for job in plan.books.running.values():
         placement = job.placement or ()
-        assert sum(mask.bit_count() for _, mask in placement) == job.gpus
-        assert job.option is not None and all(node < 0 or job.option.mask >> node & 1 for node, _ in placement)
+        assert sum(mask.bit_count() for _, mask in placement) == job.gpus, f"{job} has {placement}"
+        assert job.option is not None and all(node < 0 or job.option.mask >> node & 1 for node, _ in placement), job
         if job.per_node:
             assert {mask.bit_count() for _, mask in placement} == {job.per_node}
 
