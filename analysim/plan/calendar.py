@@ -471,6 +471,7 @@ class Calendar:
             if not freed.may_help(profile, booking, max(1, plan.needed(job)), self._sites.least(job.demand)):
                 continue
             self._unbook(booking)
+            self._bounds.clear()  # others of its shape may have found only this reservation in their way
             among = None if self._sites.counts_only else freed.sites_for(booking)
             found = self._find(job, booking.begin, among)
             if found is None:

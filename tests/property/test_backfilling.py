@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analysim.config.cluster import Costs
@@ -203,6 +203,7 @@ def test_on_counts_conservative_is_the_textbook_algorithm(given: list[tuple[int,
         max_size=25,
     )
 )
+@example([(18, 3, 14, 7), (18, 2, 1, 7), (29, 4, 16, 7), (10, 22, 2, 9), (7, 30, 18, 3), (3, 6, 2, 8), (17, 16, 16, 4)])
 def test_with_early_ends_too(given: list[tuple[int, int, int, int]]) -> None:
     """Compression is that of pyss: in the order of arrival, each moves forward as far as the others let it."""
     listed = [(submit, duration, duration + more, gpus) for submit, duration, more, gpus in given]
