@@ -9,7 +9,7 @@ class ConservativeOptions(BackfillOptions):
     """``depth`` beside the options of all backfilling."""
 
     depth: PositiveInt | None = Field(
-        default=None, description="jobs of a partition that hold a reservation, the first to arrive; none: all"
+        default=100, description="jobs of a partition that hold a reservation, the first to arrive; none: all"
     )
 
 
