@@ -65,8 +65,6 @@ class Admission:
                 demand.elastic = self._elasticity(demand, row)
                 if demand.relaxed is not None:
                     demand.relaxed.elastic = demand.elastic
-                if demand.relaxed is not None:
-                    demand.relaxed.elastic = demand.elastic
             number_of.append(-1 if reason else len(workload.demands))
             reason_of.append(reason)
             if not reason:

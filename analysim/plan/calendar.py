@@ -60,6 +60,7 @@ class Calendar:
         self._changes: SortedList = SortedList()
         self._count: dict[str, int] = {}
         self._overrun = -1
+        self._refreshed = -1
         self._bounds: dict[Demand, list[tuple[int, int]]] = {}
         self._pieces: dict[tuple[Demand, int, int], list[Piece]] = {}
         self._allowed: dict[tuple[Demand, int], Flags] = {}
@@ -210,15 +211,7 @@ class Calendar:
         """Find the earliest start before a time, and where (``among`` some sites); None: there is none."""
         plan, demand = self._plan, job.demand
         if self._known_sites is None:
-            counts_only = getattr(plan.placer, "counts_only", False)
-            tree = plan.books.tree
-            shared = sum(demand.sharing for demand in job.source.demands)
-            if shared:
-                raise TraceError(
-                    f"{shared} kinds of jobs ask for a share of a GPU; a calendar promises whole GPUs only.",
-                    "Use policy easy, or leave these jobs out.",
-                )
-            self._known_sites = Sites(plan.books.topology, job.source.demands, counts_only, tree.changes)
+            self._known_sites = self._sites_for(job.source.demands)
         profile = self._up_to_date()
         needed = max(1, plan.needed(job))
         earliest = self._bound(demand, needed)
@@ -247,6 +240,18 @@ class Calendar:
             row = int(profile.times.searchsorted(before))
             self._remember(demand, needed, int(profile.times[row]) if row < len(profile) else before)
         return found
+
+    def _sites_for(self, demands: list[Demand]) -> Sites:
+        """Work out what to count in. Raises ``TraceError`` where any demand is for a share of a GPU."""
+        plan = self._plan
+        shared = sum(demand.sharing for demand in demands)
+        if shared:
+            raise TraceError(
+                f"{shared} kinds of jobs ask for a share of a GPU; a calendar promises whole GPUs only.",
+                "Use policy easy, or leave these jobs out.",
+            )
+        counts_only = getattr(plan.placer, "counts_only", False)
+        return Sites(plan.books.topology, demands, counts_only, plan.books.tree.changes)
 
     def _place(self, job: Job, option: Option, piece: Piece, row: int, needed: int) -> Pairs | None:
         """Choose sites for a gang from a row on; None: the placement strategy finds none."""
@@ -318,7 +323,10 @@ class Calendar:
     # -- keeping up with the clock -----------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring the calendar to this pass: what ended early, who outlived an estimate, who is to start now."""
+        """Bring the calendar to this pass, once: what ended early, who outlived an estimate, who is to start now."""
+        if self._refreshed == self._plan.books.number:
+            return
+        self._refreshed = self._plan.books.number
         self._update()
         self._arm()
 

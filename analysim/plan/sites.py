@@ -36,7 +36,6 @@ class Piece:
         self.mask = 0
         self.allowed: npt.NDArray[np.bool_] | None = None
 
-
     def among(self, sites: set[int]) -> Piece:
         """Ask the same of some sites only; ``mask`` has them as a set."""
         kept = [site for site in self.sites.tolist() if site in sites]
