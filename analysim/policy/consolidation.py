@@ -15,7 +15,7 @@ from analysim.jobs import Job, Option, Placement
 from analysim.plan.blocked import Blocked
 from analysim.plan.gathering import gpus_on
 from analysim.plan.plan import Plan
-from analysim.policy.placement import Pack, Placer
+from analysim.policy.placement import Pack
 from analysim.units import seconds
 
 HOUR = seconds("1h")
@@ -142,7 +142,7 @@ class Consolidation:
             return None
         best: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {(0, 0): (0, ())}
         for position, (held, job) in enumerate(leaving):
-            price = job.gpus * plan.move_cost(job)
+            price = move_price(plan, (job,))
             for (count, freed), (so_far, chosen) in list(best.items()):
                 if freed == missing or count == most:
                     continue
@@ -162,22 +162,6 @@ class Consolidation:
                     return False
             trial.keep()
         return True
-
-
-def move_together(plan: Plan, placer: Placer, worth: float) -> None:
-    """Move spread jobs together where what they gain, running on as long as they have run, pays the move.
-
-    The gain, in time, has to exceed ``worth`` times the time that the move takes.
-    """
-    for job in plan.running:
-        if len(plan.placement(job) or ()) < 2 or not plan.freeable(job) or plan.books.touched.get(job) is not None:
-            continue
-        where = plan.fit(job, placer=placer)
-        if isinstance(where, Blocked):
-            continue
-        gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
-        if gain > worth * plan.move_cost(job):
-            plan.migrate(job, where)
 
 
 def _jobs(moves: Iterable[Move]) -> list[Job]:
