@@ -13,7 +13,7 @@ from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.compression import Freed
 from analysim.plan.profile import Flags, Profile
 from analysim.plan.search import place
-from analysim.plan.sites import Pairs, Piece, Sites
+from analysim.plan.sites import Pairs, Sites, Way
 from analysim.units import FOREVER
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Calendar:
         self._overrun = -1
         self._refreshed = -1
         self._bounds: dict[Demand, list[tuple[int, int]]] = {}
-        self._pieces: dict[tuple[Demand, int, int], list[Piece]] = {}
+        self._ways: dict[tuple[Demand, int, int], list[Way]] = {}
         self._allowed: dict[tuple[Demand, int], Flags] = {}
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -222,14 +222,14 @@ class Calendar:
         for option in demand.options:
             first = profile.row_at(max(earliest, plan.now))
             beyond = int(profile.times.searchsorted(limit))
-            for piece in self._pieces_of(demand, option):
+            for way in self._ways_of(demand, option):
                 if among is not None:
-                    piece = piece.among(among)
-                    if not len(piece.sites):
+                    way = way.among(among)
+                    if not len(way.sites):
                         continue
-                piece.allowed = self._admitted(demand, option)
-                for row in profile.starts(piece, demand, needed, first, beyond):
-                    pairs = self._place(job, option, piece, row, needed)
+                way.allowed = self._admitted(demand, option)
+                for row in profile.starts(way, demand, needed, first, beyond):
+                    pairs = self._place(job, option, way, row, needed)
                     if pairs is not None:
                         limit, beyond = int(profile.times[row]), row
                         found = (limit, pairs, option)
@@ -253,31 +253,31 @@ class Calendar:
         counts_only = getattr(plan.placer, "counts_only", False)
         return Sites(plan.books.topology, demands, counts_only, plan.books.tree.changes)
 
-    def _place(self, job: Job, option: Option, piece: Piece, row: int, needed: int) -> Pairs | None:
+    def _place(self, job: Job, option: Option, way: Way, row: int, needed: int) -> Pairs | None:
         """Choose sites for a gang from a row on; None: the placement strategy finds none."""
         plan, profile = self._plan, self._up_to_date()
         plan.books.placements += 1
         missing = job.demand.gpus
         if not self._sites.pooled or not missing:
             now = plan.books.capacity if row == 0 else None
-            mask = option.mask & piece.mask if piece.mask else option.mask
+            mask = option.mask & way.mask if way.mask else option.mask
             placed = place(plan.placer, profile.window(row, needed, now), job, option, mask)
             return None if placed is None else self._sites.pairs(placed)
         pairs = []
         least = profile.least(row, needed)[0]
-        for site in piece.sites.tolist():
+        for site in way.sites.tolist():
             count = min(missing, int(least[site]))
             if count:
                 pairs.append((site, count))
                 missing -= count
         return tuple(pairs)
 
-    def _pieces_of(self, demand: Demand, option: Option) -> list[Piece]:
+    def _ways_of(self, demand: Demand, option: Option) -> list[Way]:
         key = (demand, option.gpu_type, option.mask)
-        pieces = self._pieces.get(key)
-        if pieces is None:
-            pieces = self._pieces[key] = self._sites.pieces(demand, option)
-        return pieces
+        ways = self._ways.get(key)
+        if ways is None:
+            ways = self._ways[key] = self._sites.ways(demand, option)
+        return ways
 
     def _bound(self, demand: Demand, needed: int) -> int:
         """Return a time before which no job of a demand that needs at least so long can start."""
