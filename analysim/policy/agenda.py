@@ -21,10 +21,7 @@ class Agenda:
         heappush(self._heap, (when, job.rank, job.stint, job))
 
     def due(self, now: int, running: bool) -> list[Job]:
-        """Take out the jobs whose instant has come; return those that still run (or still wait) as when they were noted.
-
-        The others are forgotten: a stint that has begun or ended since makes what was noted of them void.
-        """
+        """Take out the jobs whose instant has come; return those that still run (or wait) as when it was noted."""
         heap = self._heap
         found = []
         while heap and heap[0][0] <= now:

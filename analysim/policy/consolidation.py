@@ -13,7 +13,6 @@ from typing import NamedTuple
 from analysim.cluster.capacity import Capacity
 from analysim.jobs import Job, Option, Placement
 from analysim.plan.blocked import Blocked
-from analysim.plan.gathering import gpus_on
 from analysim.plan.plan import Plan
 from analysim.policy.placement import Pack
 from analysim.units import seconds
@@ -134,7 +133,7 @@ class Consolidation:
         leaving: list[tuple[int, Job]] = []
         most_freed = 0
         for job in plan.jobs_on(node):
-            held = gpus_on(job, node)
+            held = plan.gpus_on(job, node)
             if held and self.may_move(job):
                 leaving.append((held, job))
                 most_freed += held
