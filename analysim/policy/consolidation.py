@@ -49,8 +49,12 @@ class Consolidation:
         self.moved: list[Job] = []
 
     def may_move(self, job: Job) -> bool:
-        """Tell whether a running job may be moved; here whom the plan lets go, but nobody twice in a pass."""
-        return self.plan.freeable(job) and self.plan.books.touched.get(job) is None
+        """Tell whether a running job may be moved; here whom the plan lets go, but nobody twice in a pass.
+
+        Who resumes in this pass after it was suspended can do that only on the GPUs it had: it stays there.
+        """
+        resumes = job.demand.pinned is not None
+        return self.plan.freeable(job) and self.plan.books.touched.get(job) is None and not resumes
 
     def began_now(self, job: Job) -> bool:
         """Tell whether a running job started, or was moved, in this pass."""
