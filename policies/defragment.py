@@ -11,6 +11,7 @@ from analysim.policy import (
     Duration,
     IntoUsed,
     Job,
+    Looks,
     MoveBudget,
     Options,
     Placement,
@@ -126,7 +127,7 @@ class Defragment(Policy):
         self._budget = MoveBudget(self.options.moves_per_hour)
         self._groups = self._groups_of(plan)
         self._next_round: int | None = None
-        self._next_look = 0
+        self._looks = Looks(self.options.look_every)
 
     def _groups_of(self, plan: Plan) -> list[list[int]]:
         """List what a round may empty: nodes with GPUs, one by one or by rack."""
@@ -143,9 +144,8 @@ class Defragment(Policy):
         due = self._next_round is not None and self._next_round <= plan.now
         if due:
             self._empty_groups(plan)
-        if self._start(plan) and self.options.look_every and self._next_look <= plan.now:
-            self._next_look = plan.now + self.options.look_every
-            plan.wake_at(self._next_look)
+        if self._start(plan):
+            self._looks.again(plan)
         if self.options.every and (due or self._next_round is None):
             in_use = self._moves.used_nodes.used()
             self._next_round = plan.now + self.options.every if in_use else None
@@ -181,7 +181,7 @@ class Defragment(Policy):
         One failure is enough for a partition and a pass.
         """
         skip = self.options.skip
-        looking = self.options.candidates > 0 and self._next_look <= plan.now
+        looking = self.options.candidates > 0 and self._looks.due(plan)
         failed: set[str] = set()
         for job in plan.pending:
             answer = plan.start(job)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from analysim.policy import Blocked, Duration, Moves, Options, Plan, Policy
+from analysim.policy import Blocked, Duration, Looks, Moves, Options, Plan, Policy
 
 
 class MigrateOptions(Options):
@@ -31,7 +31,7 @@ class Migrate(Policy):
     def begin(self, plan: Plan) -> None:
         plan.wants_idle_passes = plan.span_matters
         self._moves = Moves(plan, self.options.worth, self.options.max_moves, self.options.candidates)
-        self._next_look = 0
+        self._looks = Looks(self.options.look_every)
         self._next_consolidation = 0
 
     def schedule(self, plan: Plan) -> None:
@@ -41,12 +41,11 @@ class Migrate(Policy):
                 continue
             if isinstance(answer, Blocked) and answer.reason == "fragmented":
                 stood = self._moves.stood(job)
-                if self._next_look <= plan.now and self._moves.start_by_moving(job, stood):
+                if self._looks.due(plan) and self._moves.start_by_moving(job, stood):
                     continue
             plan.close(job.partition)
-        if self._moves.remember() and self.options.look_every and self._next_look <= plan.now:
-            self._next_look = plan.now + self.options.look_every
-            plan.wake_at(self._next_look)
+        if self._moves.remember():
+            self._looks.again(plan)
         if plan.span_matters and self._next_consolidation <= plan.now:
             self._next_consolidation = plan.now + self.options.look_every
             self._moves.bring_together()

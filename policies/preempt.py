@@ -45,8 +45,7 @@ class Preempt(Policy):
         levels = self._levels
         for job in levels.sink(plan):
             levels.expect_to_sink(job, plan)  # the next level, or the same one: it loaded its state for a while
-        for _ in levels.rise(plan):
-            pass  # its key is read again, which is all
+        levels.rise(plan)
         blocked = False
         for job in plan.pending_by(self.order):
             if plan.start(job) or self._make_room(plan, job):

@@ -161,10 +161,15 @@ def backlog(jobs: pd.DataFrame) -> int:
     return int((arrived - np.arange(len(starts))).max(initial=0))
 
 
+def every_policy() -> list[str]:
+    """All policies on the shelf but ``replay``, which repeats what was recorded; fifo first."""
+    names = [name for name, _ in list_shelf("policies") if name != "replay"]
+    return sorted(names, key=lambda name: (name != "fifo", name))
+
+
 def policies_of(case: Case) -> list[str]:
-    """The policies that a case runs: a few, or every one on the shelf but ``replay``; fifo first."""
-    names = [name for name, _ in list_shelf("policies") if name != "replay"] if case.every_policy else POLICIES
-    return sorted(names, key=lambda name: name != "fifo")
+    """The policies that a case runs: a few, or every one."""
+    return every_policy() if case.every_policy else list(POLICIES)
 
 
 def measure(case: Case, policies: list[str], arguments: argparse.Namespace) -> list[dict[str, Any]]:

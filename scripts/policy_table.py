@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from bench import PHILLY_COLUMNS, VENUS_COLUMNS, every_policy
 
 from analysim.clusters import load_cluster
 from analysim.config.cluster import ClusterConfig, SpanPenalty
@@ -22,15 +23,12 @@ from analysim.config.run import RunConfig
 from analysim.engine import Simulation
 from analysim.metrics import summarise
 from analysim.policy.loading import load_policy
-from analysim.shelf import find, list_shelf
+from analysim.shelf import find
 from analysim.traces import read_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/policies.md"
 TRACES = ROOT.parent / "shared/traces"
-NOT_COMPARED = ("replay",)
-"""Repeats what was recorded: no policy to compare with others."""
-
 PLACEMENTS = ("pack", "first", "spread", "random", "rack")
 PENALTY = SpanPenalty(node=1.0, rack=0.9, cluster=0.75)
 """Speeds of a gang on one node, in one rack, across racks; invented, to see whether it matters."""
@@ -47,12 +45,11 @@ class Workload:
 
 
 def _venus(traces: Path) -> pd.DataFrame:
-    columns = {"submit_time": "arrival_s", "duration": "service_sec", "num_gpus": "gpu_count"}
-    return read_trace(traces / "helios/venus_gpu_jobs.csv.gz", columns).frame
+    return read_trace(traces / "helios/venus_gpu_jobs.csv.gz", VENUS_COLUMNS).frame
 
 
 def _philly(traces: Path) -> pd.DataFrame:
-    return read_trace(traces / "philly/philly_sia.csv.gz", {"submit_time": "timestamp"}).frame
+    return read_trace(traces / "philly/philly_sia.csv.gz", PHILLY_COLUMNS).frame
 
 
 def _demo(traces: Path) -> pd.DataFrame:
@@ -103,12 +100,6 @@ def table(first: str, rows: list[str]) -> str:
     return "\n".join([f"| {first} | " + " | ".join(HEAD) + " |", "|---" * (len(HEAD) + 1) + "|", *rows])
 
 
-def policies() -> list[str]:
-    """Every policy on the shelf that is compared, fifo first."""
-    names = [name for name, _ in list_shelf("policies") if name not in NOT_COMPARED]
-    return sorted(names, key=lambda name: (name != "fifo", name))
-
-
 def compare_policies(workload: Workload, traces: Path, names: list[str]) -> str:
     """All policies on one workload."""
     frame, cluster = workload.make(traces), load_cluster(find("topologies", workload.topology))
@@ -151,7 +142,7 @@ def main() -> int:
         print(f"error: the public traces are not in {arguments.traces}; name their folder: --traces.", file=sys.stderr)
         return 2
     chosen = [each for each in WORKLOADS if each.name in (arguments.workload or [each.name])]
-    parts = [compare_policies(each, arguments.traces, arguments.policy or policies()) for each in chosen]
+    parts = [compare_policies(each, arguments.traces, arguments.policy or every_policy()) for each in chosen]
     if arguments.workload or arguments.policy:
         print("\n".join(parts))
         return 0

@@ -5,6 +5,7 @@ All of it is decided once per distinct demand, so a million rows cost as much as
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -63,8 +64,6 @@ class Admission:
             demand, reason = self._demand(len(workload.demands), row)
             if workload.elastic and row.min_gpus:
                 demand.elastic = self._elasticity(demand, row)
-                if demand.relaxed is not None:
-                    demand.relaxed.elastic = demand.elastic
                 if demand.relaxed is not None:
                     demand.relaxed.elastic = demand.elastic
             number_of.append(-1 if reason else len(workload.demands))
@@ -157,39 +156,14 @@ class Admission:
         return Elasticity(demand.gpus, int(row.min_gpus), most // step * step, step, parse_curve(row.throughput))
 
     def _demand(self, index: int, row: Any) -> tuple[Demand, str]:
+        """Make the demand of a shape; with the reason where it can never run."""
         leaf: Leaf = self._tree.all[row.leaf]
-        gpus = int(row.gpus)
-        gpu_type = str(row.gpu_type)
-        features = str(row.features)
-        options = self._options_of(leaf, gpu_type, features) if gpus else self._cpu_options(leaf, features)
-        per_node = int(row.per_node) if row.gpu_milli >= GPU_MILLI else 0
-        uneven = not isinstance(options, str) and any(len(option.node_types) > 1 for option in options)
-        # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
-        single = tuple(gpus <= option.largest for option in options) if uneven else ()  # type: ignore[union-attr]
-        kind = (leaf.order, gpu_type, features, per_node, bool(row.preemptible), row.user, row.tenant)
-        request = (row.required, row.preferred, int(row.relax_us))
-
-        def make(index: int, domains: Domains | None) -> Demand:
-            family = self._families.setdefault((*kind, gpus > 0, single, *request, domains), Family())
-            return Demand(
-                index,
-                gpus,
-                leaf,
-                () if isinstance(options, str) else options,
-                family,
-                share=int(row.gpu_milli) if gpus == 1 else GPU_MILLI,
-                per_node=per_node,
-                cpu_milli=int(row.cpu_milli),
-                memory_mb=int(row.memory_mb),
-                preemptible=bool(row.preemptible),
-                user=str(row.user),
-                tenant=str(row.tenant),
-                domains=domains,
-            )
-
+        wanted = str(row.gpu_type), str(row.features)
+        options = self._options_of(leaf, *wanted) if row.gpus else self._cpu_options(leaf, wanted[1])
+        make = self._maker(row, leaf, options)
         required, within = self._domains(row.required), self._domains(row.preferred)
         demand = make(index, required)
-        if gpus > 1 and row.gpu_milli % GPU_MILLI:
+        if demand.gpus > 1 and row.gpu_milli % GPU_MILLI:
             return demand, f"asks for {row.gpu_milli / GPU_MILLI:g} GPUs; only a share of one GPU can be taken"
         why = options if isinstance(options, str) else self._why_never(demand)
         if why or within is None:
@@ -203,6 +177,39 @@ class Admission:
         demand = make(index, both)
         demand.relaxed, demand.relax_us = relaxed, int(row.relax_us)
         return demand, ""
+
+    def _maker(
+        self, row: Any, leaf: Leaf, options: tuple[Option, ...] | str
+    ) -> Callable[[int, Domains | None], Demand]:
+        """Return what makes demands of a shape, by their index and the domains they keep to."""
+        found = () if isinstance(options, str) else options
+        gpus = int(row.gpus)
+        per_node = int(row.per_node) if row.gpu_milli >= GPU_MILLI else 0
+        # On nodes of several sizes a larger gang may fit where a smaller one, which wants one node, does not.
+        uneven = any(len(option.node_types) > 1 for option in found)
+        single = tuple(gpus <= option.largest for option in found) if uneven else ()
+        kind = (leaf.order, str(row.gpu_type), str(row.features), per_node, bool(row.preemptible), row.user, row.tenant)
+        request = (row.required, row.preferred, int(row.relax_us))
+
+        def make(index: int, domains: Domains | None) -> Demand:
+            family = self._families.setdefault((*kind, gpus > 0, single, *request, domains), Family())
+            return Demand(
+                index,
+                gpus,
+                leaf,
+                found,
+                family,
+                share=int(row.gpu_milli) if gpus == 1 else GPU_MILLI,
+                per_node=per_node,
+                cpu_milli=int(row.cpu_milli),
+                memory_mb=int(row.memory_mb),
+                preemptible=bool(row.preemptible),
+                user=str(row.user),
+                tenant=str(row.tenant),
+                domains=domains,
+            )
+
+        return make
 
     def _domains(self, level: str) -> Domains | None:
         if level and level not in TOPOLOGY_LEVELS:

@@ -13,7 +13,7 @@ from analysim.plan.blocked import BLOCKED, Blocked
 from analysim.plan.compression import Freed
 from analysim.plan.profile import Flags, Profile
 from analysim.plan.search import place
-from analysim.plan.sites import Pairs, Piece, Sites
+from analysim.plan.sites import Pairs, Sites, Way
 from analysim.units import FOREVER
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class Calendar:
         self._changes: SortedList = SortedList()
         self._count: dict[str, int] = {}
         self._overrun = -1
+        self._refreshed = -1
         self._bounds: dict[Demand, list[tuple[int, int]]] = {}
-        self._pieces: dict[tuple[Demand, int, int], list[Piece]] = {}
+        self._ways: dict[tuple[Demand, int, int], list[Way]] = {}
         self._allowed: dict[tuple[Demand, int], Flags] = {}
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -210,15 +211,7 @@ class Calendar:
         """Find the earliest start before a time, and where (``among`` some sites); None: there is none."""
         plan, demand = self._plan, job.demand
         if self._known_sites is None:
-            counts_only = getattr(plan.placer, "counts_only", False)
-            tree = plan.books.tree
-            shared = sum(demand.sharing for demand in job.source.demands)
-            if shared:
-                raise TraceError(
-                    f"{shared} kinds of jobs ask for a share of a GPU; a calendar promises whole GPUs only.",
-                    "Use policy easy, or leave these jobs out.",
-                )
-            self._known_sites = Sites(plan.books.topology, job.source.demands, counts_only, tree.changes)
+            self._known_sites = self._sites_for(job.source.demands)
         profile = self._up_to_date()
         needed = max(1, plan.needed(job))
         earliest = self._bound(demand, needed)
@@ -229,14 +222,14 @@ class Calendar:
         for option in demand.options:
             first = profile.row_at(max(earliest, plan.now))
             beyond = int(profile.times.searchsorted(limit))
-            for piece in self._pieces_of(demand, option):
+            for way in self._ways_of(demand, option):
                 if among is not None:
-                    piece = piece.among(among)
-                    if not len(piece.sites):
+                    way = way.among(among)
+                    if not len(way.sites):
                         continue
-                piece.allowed = self._admitted(demand, option)
-                for row in profile.starts(piece, demand, needed, first, beyond):
-                    pairs = self._place(job, option, piece, row, needed)
+                way.allowed = self._admitted(demand, option)
+                for row in profile.starts(way, demand, needed, first, beyond):
+                    pairs = self._place(job, option, way, row, needed)
                     if pairs is not None:
                         limit, beyond = int(profile.times[row]), row
                         found = (limit, pairs, option)
@@ -248,31 +241,43 @@ class Calendar:
             self._remember(demand, needed, int(profile.times[row]) if row < len(profile) else before)
         return found
 
-    def _place(self, job: Job, option: Option, piece: Piece, row: int, needed: int) -> Pairs | None:
+    def _sites_for(self, demands: list[Demand]) -> Sites:
+        """Work out what to count in. Raises ``TraceError`` where any demand is for a share of a GPU."""
+        plan = self._plan
+        shared = sum(demand.sharing for demand in demands)
+        if shared:
+            raise TraceError(
+                f"{shared} kinds of jobs ask for a share of a GPU; a calendar promises whole GPUs only.",
+                "Use policy easy, or leave these jobs out.",
+            )
+        counts_only = getattr(plan.placer, "counts_only", False)
+        return Sites(plan.books.topology, demands, counts_only, plan.books.tree.changes)
+
+    def _place(self, job: Job, option: Option, way: Way, row: int, needed: int) -> Pairs | None:
         """Choose sites for a gang from a row on; None: the placement strategy finds none."""
         plan, profile = self._plan, self._up_to_date()
         plan.books.placements += 1
         missing = job.demand.gpus
         if not self._sites.pooled or not missing:
             now = plan.books.capacity if row == 0 else None
-            mask = option.mask & piece.mask if piece.mask else option.mask
+            mask = option.mask & way.mask if way.mask else option.mask
             placed = place(plan.placer, profile.window(row, needed, now), job, option, mask)
             return None if placed is None else self._sites.pairs(placed)
         pairs = []
         least = profile.least(row, needed)[0]
-        for site in piece.sites.tolist():
+        for site in way.sites.tolist():
             count = min(missing, int(least[site]))
             if count:
                 pairs.append((site, count))
                 missing -= count
         return tuple(pairs)
 
-    def _pieces_of(self, demand: Demand, option: Option) -> list[Piece]:
+    def _ways_of(self, demand: Demand, option: Option) -> list[Way]:
         key = (demand, option.gpu_type, option.mask)
-        pieces = self._pieces.get(key)
-        if pieces is None:
-            pieces = self._pieces[key] = self._sites.pieces(demand, option)
-        return pieces
+        ways = self._ways.get(key)
+        if ways is None:
+            ways = self._ways[key] = self._sites.ways(demand, option)
+        return ways
 
     def _bound(self, demand: Demand, needed: int) -> int:
         """Return a time before which no job of a demand that needs at least so long can start."""
@@ -318,7 +323,10 @@ class Calendar:
     # -- keeping up with the clock -----------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring the calendar to this pass: what ended early, who outlived an estimate, who is to start now."""
+        """Bring the calendar to this pass, once: what ended early, who outlived an estimate, who is to start now."""
+        if self._refreshed == self._plan.books.number:
+            return
+        self._refreshed = self._plan.books.number
         self._update()
         self._arm()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from analysim.plan.profile import Profile
 from analysim.plan.sites import Pairs
+from analysim.units import FOREVER
 
 if TYPE_CHECKING:
     from analysim.plan.calendar import Booking
@@ -69,6 +70,6 @@ class Freed:
                 if times[first] >= until:
                     break
                 if beyond == len(times):
-                    return 1 << 62
+                    return FOREVER
                 longest = max(longest, int(times[beyond] - times[first]))
         return longest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysim.jobs import Demand, Job, Option, Placement, State
@@ -13,6 +14,9 @@ from analysim.plan.sizes import check_size, search_resized, sized
 
 if TYPE_CHECKING:
     from analysim.plan.plan import Plan
+
+MODES = ("checkpoint", "kill", "suspend", "cancel")
+"""How a job can be preempted."""
 
 
 def start_claiming(plan: Plan, job: Job, blocked: Blocked) -> Placement | Blocked:
@@ -104,13 +108,39 @@ def restart(plan: Plan, job: Job, where: Any, gpus: int | None = None) -> Placem
             plan.refuse(job, "its old GPUs, which a migration holds while it saves, were given away in this pass")
         placed: Placement | Blocked | None = job.placement
         if gpus is not None:
-            placed = resize(plan, job, gpus, where)
+            placed = _resize(plan, job, gpus, where)
         elif where is not None:
             placed = migrate(plan, job, where)
         if placed:
             trial.keep()
     assert placed is not None
     return placed
+
+
+def check_stoppable(plan: Plan, job: Job, verb: str) -> None:
+    """Refuse to stop or move a job that cannot be; what this pass already did to it is taken back."""
+    if job.state is not State.RUNNING:
+        plan.refuse(job, f"only a running job can be {verb}; it is {job.state.value}")
+    if not job.demand.preemptible:
+        plan.refuse(job, f"it is not preemptible and cannot be {verb}")
+    settle(plan, job)
+    if plan.now < job.hold_until:
+        plan.refuse(job, f"it is checkpointing and cannot be {verb} now")
+
+
+def preempt(plan: Plan, job: Job, mode: str) -> None:
+    """Stop a running job; one that this pass started has only to be put back, which ``check_stoppable`` does."""
+    if mode not in MODES:
+        plan.refuse(job, f"preempt mode {mode!r} is none of {', '.join(MODES)}")
+    check_stoppable(plan, job, "preempted")
+    if job.state is State.RUNNING:
+        books = plan.books
+        plan.touch(job, books.stop(job, mode))
+        first = books.touched[job]
+        assert first is not None
+        if books.journal is not None:
+            books.journal.append(partial(setattr, first, "mode", first.mode))
+        first.mode = mode
 
 
 def migrate(plan: Plan, job: Job, where: Any) -> Placement | Blocked:
@@ -156,7 +186,22 @@ def start_sized(plan: Plan, job: Job, where: Any, gpus: int) -> Placement | Bloc
 
 
 def resize(plan: Plan, job: Job, gpus: int, where: Any) -> Placement | Blocked:
-    """Let a running job go on with so many GPUs, what this pass did to it before being settled."""
+    """Let a running elastic job go on with so many GPUs."""
+    if job.demand.elastic is None:
+        plan.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
+    if job.state is State.RUNNING and where is None and type(gpus) is int and gpus == job.demand.gpus:
+        assert job.placement is not None
+        return job.placement
+    with plan.trial() as trial:
+        check_stoppable(plan, job, "resized")
+        placed = _resize(plan, job, gpus, where)
+        if placed:
+            trial.keep()
+    return placed
+
+
+def _resize(plan: Plan, job: Job, gpus: int, where: Any) -> Placement | Blocked:
+    """Resize a job, what this pass did to it before being settled."""
     if job.state is State.PENDING:  # it was started in this pass
         return start_sized(plan, job, where, gpus)
     demand = check_size(plan, job, gpus)

@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 
 from analysim.cluster.capacity import Capacity
 from analysim.cluster.partitions import Leaf
-from analysim.config.nodes import expand_names
-from analysim.errors import ConfigError, IllegalDecision, KnowledgeError
+from analysim.errors import IllegalDecision, KnowledgeError
 from analysim.jobs import Demand, Job, Placement, State
-from analysim.plan import moves, search
+from analysim.plan import moves, record, search
 from analysim.plan.backlog import Backlog, Candidates
 from analysim.plan.blocked import Blocked
 from analysim.plan.books import Books
@@ -28,9 +27,6 @@ from analysim.plan.trial import Trial
 from analysim.plan.views import PartitionView, PendingView, RunningView, SubQueues
 from analysim.speed import time_needed
 from analysim.units import FOREVER, SPEED_ONE
-
-MODES = ("checkpoint", "kill", "suspend", "cancel")
-"""How a job can be preempted."""
 
 PENDING = State.PENDING
 RUNNING = State.RUNNING
@@ -72,7 +68,6 @@ class Plan:
         self._rooms: dict[tuple[Order, int], Room] = {}
         self._backlog: Backlog | None = None
         self._calendar: Calendar | None = None
-        self._calendar_of = -1
         books.face = self
 
     # -- reading: jobs -----------------------------------------------------------------------------------
@@ -99,10 +94,8 @@ class Plan:
 
     def _check_order(self, order: Order | None) -> None:
         if order is not None and (not isinstance(order, Order) or not order.name):
-            raise IllegalDecision(
-                self._policy,
-                self.now,
-                "-",
+            self.refuse(
+                None,
                 "an order must be declared once on the policy's class, as `shortest = Order(lambda job: ...)`; "
                 "one made anew in each pass cannot be kept as an index",
             )
@@ -162,19 +155,12 @@ class Plan:
     def recorded_start(self, job: Job) -> int | None:
         """When a job started in reality; None where the trace does not tell."""
         self._need("record", "plan.recorded_start")
-        start = job.source.amount("recorded_start_us", job.rank)
-        return start if start >= 0 else None
+        return record.start(job)
 
     def recorded_nodes(self, job: Job) -> list[int]:
         """Indexes of the nodes on which a job ran in reality; empty where the trace or the topology lacks any."""
         self._need("record", "plan.recorded_nodes")
-        text = str(job.source.value("recorded_node", job.rank))
-        try:
-            names = dict.fromkeys(expand_names(text)) if text else {}
-        except ConfigError:
-            return []
-        nodes = [self.books.topology.index_of.get(name, -1) for name in names]
-        return [] if -1 in nodes else nodes
+        return record.nodes(job, self.books.topology)
 
     def _need(self, knowledge: str, what: str) -> None:
         if self._knowledge < _LEVELS[knowledge]:
@@ -225,7 +211,7 @@ class Plan:
     def _leaf(self, name: str) -> Leaf:
         leaf = self.books.tree.by_name.get(name)
         if leaf is None:
-            raise IllegalDecision(self._policy, self.now, "-", f"there is no partition {name!r}")
+            self.refuse(None, f"there is no partition {name!r}")
         return leaf
 
     def waited(self, job: Job) -> int:
@@ -344,9 +330,7 @@ class Plan:
             self.refuse(None, "the calendar cannot be used in a trial: what it promises is not undone")
         if self._calendar is None:
             self._calendar = Calendar(self, resolution, FOREVER if window is None else window)
-        if self._calendar_of != self.books.number:
-            self._calendar_of = self.books.number
-            self._calendar.refresh()
+        self._calendar.refresh()
         return self._calendar
 
     @property
@@ -429,17 +413,7 @@ class Plan:
 
     def preempt(self, job: Job, mode: str = "checkpoint") -> None:
         """Stop a running job. Modes: checkpoint (progress kept, GPUs held meanwhile), kill, suspend, cancel."""
-        if mode not in MODES:
-            self.refuse(job, f"preempt mode {mode!r} is none of {', '.join(MODES)}")
-        self._check_stoppable(job, "preempted")
-        if job.state is RUNNING:
-            before = self.books.stop(job, mode)
-            self.touch(job, before)
-            first = self.books.touched[job]
-            assert first is not None
-            if self.books.journal is not None:
-                self.books.journal.append(partial(setattr, first, "mode", first.mode))
-            first.mode = mode
+        moves.preempt(self, job, mode)
 
     def replace(self, victims: Iterable[Job], job: Job, mode: str = "checkpoint") -> Placement | Blocked:
         """Preempt the victims and start the job in their place; nothing is preempted if it cannot start then."""
@@ -456,34 +430,15 @@ class Plan:
 
         Falsy with the reason where the new place is not free.
         """
-        self._check_stoppable(job, "migrated")
+        moves.check_stoppable(self, job, "migrated")
         return moves.migrate(self, job, where)
-
-    def _check_stoppable(self, job: Job, verb: str) -> None:
-        if job.state is not RUNNING:
-            self.refuse(job, f"only a running job can be {verb}; it is {job.state.value}")
-        if not job.demand.preemptible:
-            self.refuse(job, f"it is not preemptible and cannot be {verb}")
-        moves.settle(self, job)
-        if self.now < job.hold_until:
-            self.refuse(job, f"it is checkpointing and cannot be {verb} now")
 
     def resize(self, job: Job, gpus: int, where: Any = None) -> Placement | Blocked:
         """Let a running elastic job go on with so many GPUs: a move, near where it is or at ``where``.
 
         Falsy with the reason where the GPUs it lacks are not free or a quota refuses them.
         """
-        if job.demand.elastic is None:
-            self.refuse(job, f"it is not elastic and cannot be resized to {gpus} GPUs")
-        if job.state is RUNNING and where is None and type(gpus) is int and gpus == job.demand.gpus:
-            assert job.placement is not None
-            return job.placement
-        with self.trial() as trial:
-            self._check_stoppable(job, "resized")
-            placed = moves.resize(self, job, gpus, where)
-            if placed:
-                trial.keep()
-        return placed
+        return moves.resize(self, job, gpus, where)
 
     def wake_at(self, time: int, job: Job | None = None) -> None:
         """Ask for a pass at a future instant; with a job, only while its present stint lasts."""

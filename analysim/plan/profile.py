@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from analysim.cluster.capacity import Capacity, lowest_bits
 from analysim.jobs import Demand
-from analysim.plan.sites import Pairs, Piece, Sites
+from analysim.plan.sites import Pairs, Sites, Way
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -142,7 +142,7 @@ class Profile:
 
     # -- when a gang fits ------------------------------------------------------------------------------
 
-    def starts(self, piece: Piece, demand: Demand, duration: int, first: int, beyond: int) -> Iterator[int]:
+    def starts(self, way: Way, demand: Demand, duration: int, first: int, beyond: int) -> Iterator[int]:
         """Yield the rows in [first, beyond) at which a gang may start, its sites having room for all of ``duration``.
 
         A row is yielded where enough sites have enough free from there on; whether the placement strategy makes
@@ -153,49 +153,49 @@ class Profile:
             last = min(first + size, beyond)
             ends = self.times.searchsorted(self.times[first:last] + duration)
             if size == 1:
-                fits = self._fits_at(piece, demand, first, int(ends[0]))
+                fits = self._fits_at(way, demand, first, int(ends[0]))
             else:
-                fits = self._fits(piece, demand, first, ends)
+                fits = self._fits(way, demand, first, ends)
             for offset in np.flatnonzero(fits):
                 yield first + int(offset)
             first = last
             size *= 8
 
-    def _enough(self, piece: Piece, demand: Demand, gpus: int, rows: slice) -> Flags:
+    def _enough(self, way: Way, demand: Demand, gpus: int, rows: slice) -> Flags:
         """Tell for each interval and site whether it has enough for so many GPUs of a demand."""
         tables = self.tables
         share = gpus if demand.gpus else 1
-        enough: Flags = tables[0][rows][:, piece.columns] >= gpus
+        enough: Flags = tables[0][rows][:, way.columns] >= gpus
         if len(tables) > 1 and demand.resources:
-            enough &= tables[1][rows][:, piece.columns] >= share * demand.cpu_milli
-            enough &= tables[2][rows][:, piece.columns] >= share * demand.memory_mb
-        if piece.allowed is not None:
-            enough &= piece.allowed[rows, None]
+            enough &= tables[1][rows][:, way.columns] >= share * demand.cpu_milli
+            enough &= tables[2][rows][:, way.columns] >= share * demand.memory_mb
+        if way.allowed is not None:
+            enough &= way.allowed[rows, None]
         return enough
 
-    def _fits_at(self, piece: Piece, demand: Demand, first: int, end: int) -> Flags:
+    def _fits_at(self, way: Way, demand: Demand, first: int, end: int) -> Flags:
         total = 0
-        for gpus, count in piece.asks:
-            sites = int(self._enough(piece, demand, gpus, slice(first, end)).all(axis=0).sum())
+        for gpus, count in way.asks:
+            sites = int(self._enough(way, demand, gpus, slice(first, end)).all(axis=0).sum())
             total += sites
             if sites < count:
                 return np.zeros(1, np.bool_)
-        return np.array([total >= piece.total])
+        return np.array([total >= way.total])
 
-    def _fits(self, piece: Piece, demand: Demand, first: int, ends: Integers) -> Flags:
+    def _fits(self, way: Way, demand: Demand, first: int, ends: Integers) -> Flags:
         rows = slice(first, int(ends[-1]))
         narrow = np.int16 if rows.stop - first < _MOST_NARROW else np.int32
         numbers = np.arange(rows.stop - first, dtype=narrow)
         total = np.zeros(len(ends), np.int64)
         fits = np.ones(len(ends), np.bool_)
-        for gpus, count in piece.asks:
-            short = np.where(self._enough(piece, demand, gpus, rows), narrow(-1), numbers[:, None])
+        for gpus, count in way.asks:
+            short = np.where(self._enough(way, demand, gpus, rows), narrow(-1), numbers[:, None])
             for row in range(1, len(short)):  # the last interval so far in which a site lacks it
                 np.maximum(short[row - 1], short[row], out=short[row])  # accumulate() goes by columns: slower
             sites = (short[ends - first - 1] < numbers[: len(ends), None]).sum(axis=1)
             total += sites
             fits &= sites >= count
-        return fits & (total >= piece.total)
+        return fits & (total >= way.total)
 
     def least(self, row: int, duration: int) -> list[npt.NDArray[Any]]:
         """Return the least that each site has of each for a duration from a row on."""

@@ -16,8 +16,8 @@ Pairs = tuple[tuple[int, int], ...]
 """What a job takes: pairs of (site, GPUs)."""
 
 
-class Piece:
-    """What a gang asks of sites: of ``asks``, pairs (GPUs, sites that must have so many), each must hold.
+class Way:
+    """One way to lay a gang out on sites: of ``asks``, pairs (GPUs, sites that must have so many), each must hold.
 
     ``sites`` are the eligible sites by index (``columns`` the same, for tables), ``total`` the least sum of the counts
     over ``asks`` (for gangs that take any GPUs), ``allowed`` tells for each interval whether quotas admit the gang
@@ -36,13 +36,12 @@ class Piece:
         self.mask = 0
         self.allowed: npt.NDArray[np.bool_] | None = None
 
-
-    def among(self, sites: set[int]) -> Piece:
+    def among(self, sites: set[int]) -> Way:
         """Ask the same of some sites only; ``mask`` has them as a set."""
         kept = [site for site in self.sites.tolist() if site in sites]
-        piece = Piece(kept, self.asks, self.total)
-        piece.mask = sum(1 << site for site in kept)
-        return piece
+        way = Way(kept, self.asks, self.total)
+        way.mask = sum(1 << site for site in kept)
+        return way
 
 
 class Sites:
@@ -94,26 +93,26 @@ class Sites:
                 return None
         return tuple(sorted(placement))
 
-    def pieces(self, demand: Demand, option: Option) -> list[Piece]:
+    def ways(self, demand: Demand, option: Option) -> list[Way]:
         """What a demand asks of the sites of one GPU type by the gang rule: alternatives, one for each size of node."""
         gpus = demand.gpus
         if self.pooled and gpus:
             sites = [site for site, mask in enumerate(self.masks) if mask & option.mask]
-            return [Piece(sites, [(gpus, 1)] if len(sites) == 1 else _any(gpus), gpus if len(sites) > 1 else 0)]
+            return [Way(sites, [(gpus, 1)] if len(sites) == 1 else _any(gpus), gpus if len(sites) > 1 else 0)]
         nodes = bits_of(option.mask)
         if not gpus:
-            return [Piece(range(len(self.masks)) if self.pooled else nodes, [(0, 1)])]
+            return [Way(range(len(self.masks)) if self.pooled else nodes, [(0, 1)])]
         if demand.per_node:
-            return [Piece(nodes, [(demand.per_node, gpus // demand.per_node)])]
+            return [Way(nodes, [(demand.per_node, gpus // demand.per_node)])]
         if self.counts_only:
-            return [Piece(nodes, _any(min(gpus, option.largest)), gpus)]
+            return [Way(nodes, _any(min(gpus, option.largest)), gpus)]
         if gpus <= option.largest:
-            return [Piece(nodes, [(gpus, 1)])]
+            return [Way(nodes, [(gpus, 1)])]
         found = []
         for size, of_size in option.node_types:
             full, rest = divmod(gpus, size)
             eligible = bits_of(option.mask & of_size)
-            found.append(Piece(eligible, [(size, full), (rest, full + 1)] if rest else [(size, full)]))
+            found.append(Way(eligible, [(size, full), (rest, full + 1)] if rest else [(size, full)]))
         return found
 
     def least(self, demand: Demand) -> int:

@@ -11,12 +11,12 @@ from analysim.plan.trial import Trial
 from analysim.policy.agenda import Agenda, Looks
 from analysim.policy.backfill import BackfillOptions
 from analysim.policy.base import Duration, Knowledge, Options, Policy
-from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
+from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.feedback import Feedback, FeedbackOptions
 from analysim.policy.levels import Levels
 from analysim.policy.moving import Moves
-from analysim.policy.placement import Placer, RackFirst
+from analysim.policy.placement import Placer
 from analysim.policy.placers import PLACERS
 from analysim.policy.shortest import RemainingService, ShortestFirst, ShortestOptions
 from analysim.units import MICROSECONDS, seconds, to_seconds
@@ -49,14 +49,12 @@ __all__ = [
     "Placer",
     "Plan",
     "Policy",
-    "RackFirst",
     "RemainingService",
     "Shadow",
     "ShortestFirst",
     "ShortestOptions",
     "Trial",
     "move_price",
-    "move_together",
     "seconds",
     "to_seconds",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from analysim.jobs import Job, State
@@ -21,19 +20,22 @@ class Agenda:
         """Note an instant for a job as it is now."""
         heappush(self._heap, (when, job.rank, job.stint, job))
 
-    def due(self, now: int) -> Iterator[tuple[Job, int]]:
-        """Take out the jobs whose instant has come: (job, stints begun or ended since it was noted)."""
+    def due(self, now: int, running: bool) -> list[Job]:
+        """Take out the jobs whose instant has come; return those that still run (or wait) as when it was noted."""
         heap = self._heap
+        found = []
         while heap and heap[0][0] <= now:
             _, _, stint, job = heappop(heap)
-            yield job, job.stint - stint
+            if _still(job, stint, running):
+                found.append(job)
+        return found
 
     def first(self, running: bool) -> int | None:
         """Find the next instant of a job that still runs (or still waits) as when it was noted; None: there is none."""
         heap = self._heap
         while heap:
             when, _, stint, job = heap[0]
-            if job.stint - stint <= running and (job.state is State.RUNNING) is running:
+            if _still(job, stint, running):
                 return when
             heappop(heap)
         return None
@@ -43,8 +45,16 @@ class Agenda:
         self._heap.clear()
 
 
+def _still(job: Job, stint: int, running: bool) -> bool:
+    """Tell whether a job runs (or waits) as it did then; one that was noted as it started has begun a stint since."""
+    return job.stint - stint <= running and (job.state is State.RUNNING) is running
+
+
 class Looks:
-    """Asks for a pass ``every`` so many microseconds at most while something is blocked; 0: never."""
+    """Asks for a pass ``every`` so many microseconds at most while something is blocked.
+
+    0: for none, and every pass is a look.
+    """
 
     __slots__ = ("_next", "every")
 
@@ -52,8 +62,12 @@ class Looks:
         self.every = every
         self._next = 0
 
+    def due(self, plan: Plan) -> bool:
+        """Tell whether this pass is a look, for who does only then what takes long."""
+        return self._next <= plan.now
+
     def again(self, plan: Plan) -> None:
         """Some job could not start: look again in a while, when somebody may have settled, sunk or risen."""
-        if self.every and self._next <= plan.now:
+        if self.every and self.due(plan):
             self._next = plan.now + self.every
             plan.wake_at(self._next)

@@ -22,7 +22,6 @@ UNLIMITED = 1 << 40
 INFEASIBLE = -(1 << 20)
 """Score of a node where a piece does not fit: below every score that a strategy gives."""
 
-
 MOST_KEPT = 1 << 23
 """Scores of nodes kept in all, 16 bytes each: a trace may have more shapes than memory holds scores of."""
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from analysim.cluster.capacity import Capacity
 from analysim.jobs import Job, Option, Placement
 from analysim.plan.blocked import Blocked
-from analysim.plan.gathering import gpus_on
 from analysim.plan.plan import Plan
-from analysim.policy.placement import Pack, Placer
+from analysim.policy.placement import Pack
 from analysim.units import seconds
 
 HOUR = seconds("1h")
@@ -50,8 +49,12 @@ class Consolidation:
         self.moved: list[Job] = []
 
     def may_move(self, job: Job) -> bool:
-        """Tell whether a running job may be moved; here whom the plan lets go, but nobody twice in a pass."""
-        return self.plan.freeable(job) and self.plan.books.touched.get(job) is None
+        """Tell whether a running job may be moved; here whom the plan lets go, but nobody twice in a pass.
+
+        Who resumes in this pass after it was suspended can do that only on the GPUs it had: it stays there.
+        """
+        resumes = job.demand.pinned is not None
+        return self.plan.freeable(job) and self.plan.books.touched.get(job) is None and not resumes
 
     def began_now(self, job: Job) -> bool:
         """Tell whether a running job started, or was moved, in this pass."""
@@ -134,7 +137,7 @@ class Consolidation:
         leaving: list[tuple[int, Job]] = []
         most_freed = 0
         for job in plan.jobs_on(node):
-            held = gpus_on(job, node)
+            held = plan.gpus_on(job, node)
             if held and self.may_move(job):
                 leaving.append((held, job))
                 most_freed += held
@@ -142,7 +145,7 @@ class Consolidation:
             return None
         best: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {(0, 0): (0, ())}
         for position, (held, job) in enumerate(leaving):
-            price = job.gpus * plan.move_cost(job)
+            price = move_price(plan, (job,))
             for (count, freed), (so_far, chosen) in list(best.items()):
                 if freed == missing or count == most:
                     continue
@@ -162,22 +165,6 @@ class Consolidation:
                     return False
             trial.keep()
         return True
-
-
-def move_together(plan: Plan, placer: Placer, worth: float) -> None:
-    """Move spread jobs together where what they gain, running on as long as they have run, pays the move.
-
-    The gain, in time, has to exceed ``worth`` times the time that the move takes.
-    """
-    for job in plan.running:
-        if len(plan.placement(job) or ()) < 2 or not plan.freeable(job) or plan.books.touched.get(job) is not None:
-            continue
-        where = plan.fit(job, placer=placer)
-        if isinstance(where, Blocked):
-            continue
-        gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
-        if gain > worth * plan.move_cost(job):
-            plan.migrate(job, where)
 
 
 def _jobs(moves: Iterable[Move]) -> list[Job]:

@@ -182,7 +182,7 @@ class ElasticPolicy(Policy):
         """Resize running jobs to what they were given as far as GPUs are free; wait for those being released."""
         for job, gpus in list(self._growing.items()):
             held = plan.gpus(job)
-            if job.state.value != "running" or held >= gpus:
+            if plan.placement(job) is None or held >= gpus:
                 del self._growing[job]
                 continue
             larger = [size for size in self._downwards(job, gpus) if size > held]

@@ -72,7 +72,7 @@ class Feedback(Policy):
     def schedule(self, plan: Plan) -> None:
         for job in plan.requeued:
             self._expect_to_rise(job, plan)
-        self._move(plan)
+        self._sink_and_rise(plan)
         blocked = False
         for job in plan.pending_by(self.order):
             if not plan.start(job):
@@ -98,9 +98,8 @@ class Feedback(Policy):
                 plan.wake_at(plan.now + max(wait - self._waited.get(victim.rank, 0), 1))
         return True
 
-    def _move(self, plan: Plan) -> None:
-        for _ in self._levels.sink(plan):
-            pass  # its key is read again, which is all
+    def _sink_and_rise(self, plan: Plan) -> None:
+        self._levels.sink(plan)
         for job in self._levels.rise(plan):
             self._waited[job.rank] = -plan.waited(job)  # what it has waited until now is paid for
 

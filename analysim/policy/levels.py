@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from analysim.jobs import Job
@@ -49,12 +49,12 @@ class Levels:
             run = -(-(self._thresholds[level] - service) // job.gpus)
             self.sinking.note(plan.now + (run if speed == 1.0 else ceil(run / speed)), job)
 
-    def sink(self, plan: Plan) -> Iterator[Job]:
-        """Yield the running jobs whose instant to sink has come, their keys read again."""
-        for job, since in list(self.sinking.due(plan.now)):
-            if since <= 1 and plan.placement(job) is not None:
-                plan.rekey(job)
-                yield job
+    def sink(self, plan: Plan) -> list[Job]:
+        """Read the keys again of the running jobs whose instant to sink has come, and return them."""
+        sunk = self.sinking.due(plan.now, running=True)
+        for job in sunk:
+            plan.rekey(job)
+        return sunk
 
     def rises_in(self, job: Job, plan: Plan) -> int | None:
         """How long a stopped job has to wait until it counts as new; None: for ever."""
@@ -66,10 +66,10 @@ class Levels:
         if wait is not None:
             self.rising.note(plan.now + max(wait - waited, 0), job)
 
-    def rise(self, plan: Plan) -> Iterator[Job]:
-        """Forgive the waiting jobs whose instant to rise has come, and yield them, their keys read again."""
-        for job, since in list(self.rising.due(plan.now)):
-            if since == 0 and plan.placement(job) is None:
-                self._forgiven[job.rank] = plan.attained(job)
-                plan.rekey(job)
-                yield job
+    def rise(self, plan: Plan) -> list[Job]:
+        """Forgive the waiting jobs whose instant to rise has come, read their keys again, and return them."""
+        risen = self.rising.due(plan.now, running=False)
+        for job in risen:
+            self._forgiven[job.rank] = plan.attained(job)
+            plan.rekey(job)
+        return risen

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysim.jobs import Job
+from analysim.plan.blocked import Blocked
 from analysim.plan.plan import Plan
-from analysim.policy.consolidation import Consolidation, move_price, move_together
+from analysim.policy.consolidation import Consolidation, move_price
 from analysim.policy.placement import RackFirst
 
 
 class Moves(Consolidation):
     """Looks for moves: at most ``max_moves`` for one start, on ``candidates`` nodes; gaining ``worth`` times the cost.
 
-    ``spared`` are ranks of jobs that are not moved in this pass.
+    ``spared`` are ranks of jobs that are not moved in this pass to make room.
     """
 
     def __init__(self, plan: Plan, worth: float, max_moves: int, candidates: int) -> None:
@@ -31,7 +32,7 @@ class Moves(Consolidation):
         self._stood: dict[str, tuple[Job, int]] = {}
 
     def may_move(self, job: Job) -> bool:
-        """Tell whether a running job may be moved in this pass."""
+        """Tell whether a running job may be moved in this pass to make room."""
         return job.rank not in self.spared and super().may_move(job)
 
     def stood(self, job: Job) -> int:
@@ -71,5 +72,17 @@ class Moves(Consolidation):
         return self.make_room(job, self.candidates, self.max_moves, lambda moved, _: self.price(moved) <= budget)
 
     def bring_together(self) -> None:
-        """Move spread jobs together where what they gain, running on as long as they have run, pays the move."""
-        move_together(self.plan, self._together, self.worth)
+        """Move spread jobs together where what they gain, running on as long as they have run, pays the move.
+
+        The gain, in time, has to exceed ``worth`` times the time that the move takes. Who is ``spared`` may move.
+        """
+        plan = self.plan
+        for job in plan.running:
+            if len(plan.placement(job) or ()) < 2 or not super().may_move(job):
+                continue
+            where = plan.fit(job, placer=self._together)
+            if isinstance(where, Blocked):
+                continue
+            gain = plan.progress(job) * (1 - plan.speed(job) / plan.speed(job, where))
+            if gain > self.worth * plan.move_cost(job):
+                plan.migrate(job, where)

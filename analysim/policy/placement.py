@@ -131,6 +131,11 @@ class Placer:
         return None
 
 
+def fits_one_node(demand: Demand, option: Option) -> bool:
+    """Tell whether the gang rule puts a job on one node of a GPU type; a job without GPUs always is."""
+    return demand.gpus <= option.largest and demand.per_node in (0, demand.gpus)
+
+
 def able(capacity: Capacity, demand: Demand, nodes: int, gpus: int) -> int:
     """Keep the nodes that also have the CPUs and memory for ``gpus`` GPUs of a demand."""
     if not demand.resources or not capacity.models_resources:
@@ -243,7 +248,7 @@ class Random(Placer):
         demand = job.demand
         nodes = 0
         for option in options:
-            if demand.gpus <= option.largest and demand.per_node in (0, demand.gpus):
+            if fits_one_node(demand, option):
                 nodes |= option.mask
         node = self._draw_able(capacity, job, nodes & ~avoided, demand.gpus) if nodes else -1
         if node < 0:

@@ -18,7 +18,7 @@ from analysim.cluster.topology import Topology
 from analysim.jobs import NOWHERE, Job, Option, Placement, Workload
 from analysim.policy.board import INFEASIBLE, UNLIMITED, Board, Flags, Integers, Piece, Scores, board_of, piece_of
 from analysim.policy.fragmentation import Fragmentation, typical_pods
-from analysim.policy.placement import Placer
+from analysim.policy.placement import Placer, fits_one_node
 from analysim.units import GPU_MILLI
 
 LARGEST_CPU_MILLI, LARGEST_GPU_MILLI = 128_000, 8_000
@@ -65,7 +65,7 @@ class Scored(Placer):
     def place(self, capacity: Capacity, job: Job, option: Option, mask: int) -> Placement | None:
         """Find a placement on the nodes of ``mask``, which are of one GPU type."""
         demand = job.demand
-        if demand.gpus and not _on_one_node(job, option):
+        if not fits_one_node(demand, option):
             if self._order is None:
                 self.begin(capacity.topology, job.source)
             return super().place(capacity, job, option, mask)
@@ -77,7 +77,7 @@ class Scored(Placer):
         """Find the best node of all GPU types; a gang of several nodes tries them in the order written."""
         nodes = 0
         for option in options:
-            if not job.demand.gpus or _on_one_node(job, option):
+            if fits_one_node(job.demand, option):
                 nodes |= option.mask
         placement = self._place_piece(capacity, job, nodes & ~avoided) if nodes else None
         if placement is not None:
@@ -163,11 +163,6 @@ class Scored(Placer):
                 gpus = gpus.copy()
                 gpus[rows] = chosen
         return board.keep(key, Scores(board.serial, values, gpus))
-
-
-def _on_one_node(job: Job, option: Option) -> bool:
-    demand = job.demand
-    return 0 < demand.gpus <= option.largest and demand.per_node in (0, demand.gpus)
 
 
 def fits(board: Board, rows: Integers, piece: Piece) -> Flags:

@@ -82,6 +82,5 @@ class RemainingService:
 
     def settle(self, plan: Plan) -> None:
         """Read the keys again of the running jobs that have fallen into a lower class since the last look."""
-        for job, since in list(self._falling.due(plan.now)):
-            if since <= 1 and plan.placement(job) is not None:
-                plan.rekey(job)
+        for job in self._falling.due(plan.now, running=True):
+            plan.rekey(job)

@@ -25,6 +25,7 @@ from analysim.engine.admission import Admission
 from analysim.errors import UserError
 from analysim.jobs import Job, Workload
 from analysim.plan.search import find_place
+from analysim.policy.board import UNLIMITED
 from analysim.policy.fragmentation import Fragmentation, typical_pods
 from analysim.policy.placement import Placer
 from analysim.policy.placers import PLACERS
@@ -214,7 +215,7 @@ class _Course:
 
     def _fragmented(self, node: int) -> int:
         capacity, topology = self._capacity, self._capacity.topology
-        cpu = capacity.cpu_milli[node] if topology.cpu_milli[node] >= 0 else 1 << 40
+        cpu = capacity.cpu_milli[node] if topology.cpu_milli[node] >= 0 else UNLIMITED
         return self._measure.of_node(topology.gpu_type[node], cpu, capacity.free[node], capacity.partial[node].values())
 
 

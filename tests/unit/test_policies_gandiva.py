@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysim.config.cluster import Costs
-from tests.builders import FREE, Outcome, flat_cluster, job, run, trace
+from tests.builders import FREE, Outcome, cluster, flat_cluster, job, run, trace
 
 ONE = flat_cluster(1, 1)
 TWO = flat_cluster(1, 2)
@@ -92,6 +92,31 @@ def test_who_shares_is_moved_to_vacated_gpus_where_that_pays() -> None:
     dear = run(trace(*rows), TWO, "gandiva", options={"quantum": 10, "look_every": 10, "worth": 1e6}, costs=costs)
     assert dear.jobs["migrations"].sum() == 0
     assert max(dear.times("b")[1], dear.times("c")[1]) == 200  # suspended jobs stay at their GPU
+
+
+def test_who_resumes_on_the_gpus_it_had_is_brought_together_later() -> None:
+    """gang is spread, at half speed, and suspended from 10 to 20; then rack z is free, which the pass at 35 sees.
+
+    By 35 it has had 5 + 7.5 of its 100 s; the other 87.5 take as long in one rack.
+    """
+    racks = {name: [("n", 2)] for name in ("x", "y", "z")}
+    penalty = {"node": 1, "rack": 1, "cluster": 0.5}
+    three = cluster({"n": {"gpus": 2, "gpu_type": "V100"}}, racks, span_penalty=penalty)
+    fixed = {"preemptible": False}
+    rows = [job("a", 0, 300, 2, **fixed), job("gang", 0, 100, 4), job("h", 0, 300, 2, **fixed)]
+    rows += [job("z", 0, 20, 4, **fixed), job("short", 1, 5, 4), job("without GPUs", 35, 1, 0)]
+    ran = run(trace(*rows), three, "gandiva", options={"quantum": 10, "look_every": 10}, costs=FREE)
+    placed = [(kind, start, end, node) for _, kind, start, end, node, *_ in ran.segments("gang")]
+    assert placed == [
+        ("run", 0, 10, "x-n01"),
+        ("run", 0, 10, "y-n00"),
+        ("suspend", 10, 20, "x-n01"),
+        ("suspend", 10, 20, "y-n00"),
+        ("run", 20, 35, "x-n01"),
+        ("run", 20, 35, "y-n00"),
+        ("run", 35, 122.5, "z-n00"),
+        ("run", 35, 122.5, "z-n01"),
+    ]
 
 
 def test_a_job_kept_out_by_fragmentation_gets_room_by_a_move() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from analysim.cluster.partitions import PartitionTree
 from analysim.cluster.topology import Topology
 from analysim.cluster.watched import WatchedCapacity
+from analysim.config.cluster import PlacementName
 from analysim.config.run import RunConfig
 from analysim.engine.admission import Admission
 from analysim.jobs import Job, Option, Placement
@@ -378,3 +379,7 @@ def test_the_formulas_agree_with_numpy_arrays() -> None:
     for place, row in enumerate(residual.tolist()):
         partial = [left for left in row if left < 1000]
         assert measure.of_node(0, int(cpus[place]), (1 << int(whole[place])) - 1, partial) == together[place]
+
+
+def test_the_configuration_takes_the_names_of_all_strategies() -> None:
+    assert get_args(PlacementName) == tuple(PLACERS)
