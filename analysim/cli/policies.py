@@ -67,7 +67,7 @@ def _row(name: str, path: Path) -> dict[str, Any]:
 
 def _facts(policy: type[Policy]) -> dict[str, Any]:
     """What a policy says of itself; ``title`` is the first sentence of its docstring."""
-    about = inspect.getdoc(policy) or ""
+    about = inspect.cleandoc(policy.__doc__ or "")  # not that of the base class
     return {
         "name": policy.name,
         "title": re.split(r"(?<=[.])\s", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0],

@@ -30,6 +30,13 @@ _MEANT = {
     "cancel_time": "when jobs are withdrawn",
     "checkpoint_s": "costs of saving state",
     "restart_s": "costs of loading state",
+    "features": "features of nodes",
+    "deadline": "deadlines",
+    "min_gpus": "the fewest GPUs of elastic jobs",
+    "max_gpus": "the most GPUs of elastic jobs",
+    "throughput": "how elastic jobs scale",
+    "topology_required": "required levels of the tree",
+    "topology_preferred": "preferred levels of the tree",
     "model": "models",
     "node": "recorded nodes",
 }
@@ -183,5 +190,7 @@ class _Writing:
             for column in COLUMNS
             if column.name in _MEANT and bool((self.frame[column.target] != column.default).any())
         ]
+        if bool((self.frame["gpu_milli"] % GPU_MILLI != 0).any()):
+            said.append("shares of GPUs, which become whole ones")
         if said:
             self.losses.append(f"SWF has no field for: {', '.join(said)}.")
