@@ -14,7 +14,7 @@ from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price, move_together
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.feedback import Feedback, FeedbackOptions
-from analysim.policy.levels import Levels
+from analysim.policy.levels import Levels, Thresholds
 from analysim.policy.moving import Moves
 from analysim.policy.placement import Placer, RackFirst
 from analysim.policy.placers import PLACERS
@@ -54,6 +54,7 @@ __all__ = [
     "Shadow",
     "ShortestFirst",
     "ShortestOptions",
+    "Thresholds",
     "Trial",
     "move_price",
     "move_together",
