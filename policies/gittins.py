@@ -14,7 +14,7 @@ class GittinsOptions(FeedbackOptions):
 
     levels: int = Field(default=8, ge=2, le=64, description="levels of attained service, equally many jobs end in each")
     completions: int = Field(default=100, ge=2, description="completed jobs from which on the index is used")
-    window: int = Field(default=10_000, ge=2, description="latest completed jobs that it is learnt from")
+    window: int = Field(default=10_000, ge=2, le=10_000_000, description="latest completed jobs that it is learnt from")
     factor: float = Field(default=1.25, ge=1.0, description="index of the preemptor over that of its victim")
 
 

@@ -2,18 +2,20 @@
 
 from pydantic import Field
 
-from analysim.policy import Duration, Job, Levels, Looks, Options, Order, Plan, Policy
+from analysim.policy import Duration, Job, Levels, Looks, Options, Order, Plan, Policy, Thresholds
 
 
 class PreemptOptions(Options):
     """Levels of attained service, and what keeps preemption from thrashing and from starving anybody."""
 
-    thresholds: tuple[Duration, ...] = Field(
+    thresholds: Thresholds = Field(
         default=("1h", "10h"), validate_default=True, description="GPU-time at which a job sinks one level"
     )
     minimum_run: Duration = Field(default="30m", validate_default=True, description="before a job may be stopped")
     look_every: Duration = Field(default="10m", validate_default=True, description="between looks while jobs wait")
-    promote: float = Field(default=8.0, gt=0, description="wait over service at which a job rises to the top")
+    promote: float = Field(
+        default=8.0, gt=0, le=1e12, description="wait over service at which a job rises to the top"
+    )
     patience: Duration = Field(default="1d", validate_default=True, description="wait after which nobody passes a job")
 
 

@@ -41,6 +41,9 @@ FIGURES = ("allocated_percent", "fragmented_percent_of_capacity")
 COMPARED = (("allocated_percent", 100), ("allocated_percent", 130))
 """What is compared for every workload and policy."""
 
+EXPECTED = ("workload", "policy", "metric", "arrived_load_percent", "mean_over_seeds", "sd_over_seeds", "seeds")
+"""Columns of the published results that are used."""
+
 FRAGMENTATION_POINTS = 1.0
 """Per cent of the cluster by which fragmentation may be off at any load."""
 
@@ -140,10 +143,22 @@ def compare(curves: pd.DataFrame, expected: pd.DataFrame, seeds: int = SEEDS) ->
     return table.assign(difference=table["ours"] - table["published"])
 
 
+def read_expected(path: Path) -> pd.DataFrame:
+    """Read published results. Raises ``UserError`` where the file is no table that has them."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file.", "Name the published results with --expected.")
+    try:
+        expected = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is no CSV: {str(error).splitlines()[0]}", "Name the published results.") from None
+    for column in EXPECTED:
+        if column not in expected:
+            raise UserError(f"{path} has no column {column!r}.", f"Published results have {', '.join(EXPECTED)}.")
+    return expected
+
+
 def _compare_all(options: argparse.Namespace) -> int:
-    if not options.expected.is_file():
-        raise UserError(f"{options.expected}: no such file.", "Name the published results with --expected.")
-    expected = pd.read_csv(options.expected)
+    expected = read_expected(options.expected)
     too_far = 0
     print(f"{'workload':<12} {'policy':<14} {'load':>5} {'ours':>7} {'published':>9} {'off by':>7} {'tolerance':>9}")
     for workload, published in expected.groupby("workload"):

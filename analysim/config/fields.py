@@ -11,9 +11,13 @@ from analysim.units import seconds
 
 
 class Model(BaseModel):
-    """Base of everything a user writes by hand: unknown keys are errors, values are frozen."""
+    """Base of everything a user writes by hand: unknown keys are errors, numbers are finite, values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+LONGEST_US = 1 << 53
+"""Durations are below 285 years, as in traces: the longest that are exact to the microsecond in seconds."""
 
 
 def _duration(value: Any) -> Any:
@@ -25,6 +29,8 @@ def _duration(value: Any) -> Any:
         raise ValueError(f"{value!r} is not a duration; write 90 (seconds), 1h30m or 7d") from error
     if microseconds < 0:
         raise ValueError("a duration may not be negative")
+    if microseconds >= LONGEST_US:
+        raise ValueError(f"{value!r} is a duration of 285 years or more; write a shorter one")
     return microseconds
 
 

@@ -14,7 +14,7 @@ from analysim.policy.base import Duration, Knowledge, Options, Policy
 from analysim.policy.consolidation import Consolidation, IntoUsed, MoveBudget, move_price
 from analysim.policy.elastic import Claim, ElasticOptions, ElasticPolicy
 from analysim.policy.feedback import Feedback, FeedbackOptions
-from analysim.policy.levels import Levels
+from analysim.policy.levels import Levels, Thresholds
 from analysim.policy.moving import Moves
 from analysim.policy.placement import Placer
 from analysim.policy.placers import PLACERS
@@ -53,6 +53,7 @@ __all__ = [
     "Shadow",
     "ShortestFirst",
     "ShortestOptions",
+    "Thresholds",
     "Trial",
     "move_price",
     "seconds",

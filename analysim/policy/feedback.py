@@ -9,18 +9,18 @@ from analysim.plan.orders import Order
 from analysim.plan.plan import Plan
 from analysim.policy.agenda import Looks
 from analysim.policy.base import Duration, Options, Policy
-from analysim.policy.levels import Levels
+from analysim.policy.levels import Levels, Thresholds
 from analysim.units import FOREVER
 
 
 class FeedbackOptions(Options):
     """Levels of attained service, and what keeps preemption from thrashing and from starving anybody."""
 
-    thresholds: tuple[Duration, ...] = Field(
+    thresholds: Thresholds = Field(
         default=("3250s", "7200s"), validate_default=True, description="GPU-time at which a job sinks one level"
     )
     promote: float = Field(
-        default=32.0, ge=0, description="wait over time run at which a stopped job counts as new; 0: never"
+        default=32.0, ge=0, le=1e12, description="wait over time run at which a stopped job counts as new; 0: never"
     )
     minimum_run: Duration = Field(default="30m", validate_default=True, description="before a job may be stopped")
     strict: bool = Field(default=False, description="who started first may stop who started later on its own level")

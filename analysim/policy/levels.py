@@ -5,10 +5,24 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import ceil
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from analysim.jobs import Job
 from analysim.plan.plan import Plan
 from analysim.policy.agenda import Agenda
+from analysim.policy.base import Duration
+
+
+def _growing(thresholds: tuple[int, ...]) -> tuple[int, ...]:
+    if list(thresholds) != sorted(thresholds):
+        raise ValueError("thresholds grow from one to the next; write the smaller first, as in [1h, 10h]")
+    return thresholds
+
+
+Thresholds = Annotated[tuple[Duration, ...], AfterValidator(_growing)]
+"""An option: GPU-times at which a job sinks one level, the smaller first."""
 
 
 class Levels:

@@ -18,7 +18,9 @@ from analysim.policy.base import Duration, Options, Policy
 class ShortestOptions(Options):
     """Hysteresis, so that overload does not churn: who may stop whom."""
 
-    factor: float = Field(default=2.0, ge=1.0, description="what a victim has left over what the preemptor has")
+    factor: float = Field(
+        default=2.0, ge=1.0, le=1e12, description="what a victim has left over what the preemptor has"
+    )
     minimum_run: Duration = Field(default="10m", validate_default=True, description="before a job may be stopped")
 
 

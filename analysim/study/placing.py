@@ -152,11 +152,19 @@ class Experiment:
             left -= int(comes[-1])
 
     def run(self, placement: str, seed: int) -> Course:
-        """Place the arrivals of a seed with a strategy, by its name."""
+        """Place the arrivals of a seed with a strategy, by its name.
+
+        Raises ``UserError`` where the first job alone would pass the load, so that nobody comes.
+        """
         began = time.perf_counter()
+        rows = self.arrivals(seed)
+        if self.load is not None and not len(rows):
+            raise UserError(
+                f"No job arrives at a load of {self.load:g} with seed {seed}: the first to come would pass it.",
+                "Give a higher --load, a larger cluster, or --no-inflate.",
+            )
         placer = PLACERS[placement](seed)
         placer.begin(self.topology, self.workload)
-        rows = self.arrivals(seed)
         board = _Course(self, WatchedCapacity(self.topology) if placer.watches else Capacity(self.topology))
         failed = board.place_all(placer, rows)
         return Course(

@@ -115,6 +115,14 @@ def test_mistakes_are_told_in_one_line(
     assert not (here / "out").exists()
 
 
+def test_a_load_at_which_nobody_comes_leaves_nothing(analysim: Command, here: Path) -> None:
+    """One GPU of 16 is more than a load of 0.01."""
+    result = analysim(*WORDS, "--quiet", "--load", "0.01", "--out", "out")
+    says = "error: No job arrives at a load of 0.01 with seed 0: the first to come would pass it."
+    assert (result.exit_code, result.stdout) == (2, "") and result.stderr.startswith(says)
+    assert result.stderr.count("\n") == 1 and not list(here.glob("*out*"))
+
+
 def test_a_trace_must_be_named(analysim: Command) -> None:
     result = analysim("place")
     assert (result.exit_code, result.stdout) == (2, "") and "No trace is named." in result.stderr
