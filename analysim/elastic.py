@@ -26,6 +26,9 @@ Mask = npt.NDArray[np.bool_]
 COLUMNS = ("min_gpus", "max_gpus", "throughput")
 """The columns of a trace that make its jobs elastic."""
 
+LEAST, MOST = 1e-12, 1e15
+"""Throughputs beyond these are slips of the pen, and their ratios would be infinite or 0."""
+
 _EXPECTED = "Write linear, amdahl:F with F from 0 to 1, or a table such as 1=1 2=1.9 4=3.4."
 
 
@@ -87,6 +90,8 @@ def _points(text: str) -> Iterator[tuple[int, float]]:
             raise UserError(f"has {part!r} out of order: numbers of GPUs increase from 1", _EXPECTED)
         if throughput <= 0:
             raise UserError(f"has {part!r}: a throughput is more than 0", _EXPECTED)
+        if not LEAST <= throughput <= MOST:
+            raise UserError(f"has {part!r}: a throughput is from {LEAST:g} to {MOST:g}; choose another unit", _EXPECTED)
         last = int(count)
         yield last, throughput
 

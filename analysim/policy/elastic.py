@@ -80,6 +80,7 @@ class ElasticPolicy(Policy):
 
     def begin(self, plan: Plan) -> None:
         self._news = False
+        self._most = plan.capacity.topology.gpus
         self._next = self._settles = plan.now
         self._growing: dict[Job, int] = {}
         self._sizes: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
@@ -101,13 +102,13 @@ class ElasticPolicy(Policy):
     # -- how many ----------------------------------------------------------------------------------------
 
     def sizes(self, job: Job) -> tuple[int, ...]:
-        """On how many GPUs a job may run, ascending."""
+        """On how many GPUs of this cluster a job may run, ascending."""
         step = job.per_node or 1
         key = (job.min_gpus, job.gpus, job.max_gpus, step)
         found = self._sizes.get(key)
         if found is None:
             every = not self.options.powers
-            sizes = range(job.min_gpus, job.max_gpus + 1, step)
+            sizes = range(job.min_gpus, min(job.max_gpus, max(self._most, job.min_gpus)) + 1, step)
             found = tuple(size for size in sizes if every or size in key[:3] or not size & (size - 1))
             self._sizes[key] = found
         return found
