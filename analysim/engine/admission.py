@@ -30,6 +30,8 @@ _KEY = [
     *("required", "preferred", "relax_us", "user", "tenant"),
 ]
 
+_NO_DOMAIN = "within one domain"
+
 
 class Admission:
     """Builds the demands of a trace on a cluster, or the reasons why jobs are rejected.
@@ -166,6 +168,9 @@ class Admission:
         if demand.gpus > 1 and row.gpu_milli % GPU_MILLI:
             return demand, f"asks for {row.gpu_milli / GPU_MILLI:g} GPUs; only a share of one GPU can be taken"
         why = options if isinstance(options, str) else self._why_never(demand)
+        if why == _NO_DOMAIN:
+            domain = {"nvlink": "NVLink domain"}.get(row.required, row.required)
+            why = f"asks for {row.gpu_milli / GPU_MILLI:g} GPUs within one {domain}; no {domain} can hold them"
         if why or within is None:
             return demand, why
         both = _within(within, required)
@@ -314,7 +319,7 @@ class Admission:
         have = max((topology.gpus_in(option.mask) for option in demand.options), default=0)
         where = f"partition {demand.leaf.name!r}" if demand.leaf.parent else "the cluster"
         if demand.domains is not None and self._fits_empty(_unbound(demand)):
-            return f"asks for {demand.gpus} GPUs within one of the domains it requires; none in {where} can hold them"
+            return _NO_DOMAIN
         if demand.gpus > have:
             return f"asks for {demand.gpus} GPUs; {where} has {have} of a type it may use"
         largest = max((option.largest for option in demand.options), default=0)

@@ -92,7 +92,7 @@ def test_what_no_rack_can_hold_is_rejected_and_what_none_can_prefer_starts_anywh
     outcome = run(rows, TWO_RACKS, "fifo")
     assert outcome.state("a") == "rejected"
     reason = outcome.tables.rejected["reason"].tolist()[0]
-    assert reason == "asks for 16 GPUs within one of the domains it requires; none in the cluster can hold them"
+    assert reason == "asks for 16 GPUs within one rack; no rack can hold them"
     assert outcome.times("b") == (1, 11)
 
 
