@@ -59,9 +59,11 @@ RESULT_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("preemptions", "preemptions", format_number),
     ("migrations", "migrations", format_number),
     ("resizes", "resizes", format_number),
+    ("deadlines", "jobs with a deadline", format_number),
+    ("deadlines_met", "deadlines met", format_number),
     ("gpu_hours_lost", "GPU-hours lost", format_number),
 )
-SHOWN_IF_ANY = ("resizes",)
+SHOWN_IF_ANY = ("resizes", "deadlines", "deadlines_met")
 """Figures that are left out where they are 0 throughout."""
 PAIRED_FIGURES: tuple[tuple[str, str, Show], ...] = (
     ("paired.faster", "jobs faster than first", show_share),
